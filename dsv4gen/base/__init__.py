@@ -1,0 +1,8 @@
+"""What generator and runtime share, in dependency order; standard library only.
+
+errors      the error catalogue: code, message, place, remedy, exit status
+env         every environment variable: name, type, default, meaning
+paths       where specs, templates, generated files and caches live
+target_id   one parser for every spelling of a GPU target
+manifest    the model of generated/<target>/manifest.json
+"""
