@@ -1,0 +1,66 @@
+// What the worker and its Python side (worker.py) share: one request and one report at the start of a memory file.
+// The sizes are compared when a worker starts, so that the two descriptions cannot drift apart.
+#pragma once
+
+using u8 = unsigned char;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using i64 = long long;
+
+enum Order : u32 { kAscending, kDescending, kRandom };
+
+enum FindingKind : u32 {
+  kSignal = 1,           // detail: signal, detail2: address, other_line: 1 when a write, other_thread: Area
+  kUnknownSymbol,
+  kDivergentCollective,  // other_thread is at other_line, or in the state given by detail
+  kInactiveSource,       // detail: the lane that was read
+  kDivergentBarrier,
+  kMissedBarrier,        // other_thread has ended
+  kSharedLimit,          // detail: bytes wanted, detail2: limit
+  kSharedTwice,          // detail: bytes wanted, detail2: bytes of the first declaration
+  kSharedGuard,          // detail: offset from the start of the struct (signed), detail2: size of the struct
+  kMisaligned,           // detail: address, detail2: alignment
+  kRemoteRank,           // detail: rank, detail2: blocks in the cluster
+  kRemoteAddress,        // detail: offset from the start of the struct (signed), detail2: size of the struct
+  kRemoteEnded,          // detail: rank of the block that has ended
+};
+
+enum Area : u32 { kElsewhere, kGlobalMemory, kSharedMemory, kStack };
+
+struct Region {
+  u64 address, file_offset, bytes;
+  u32 writable, unused;
+};
+
+constexpr u32 kMaxRegions = 128;
+constexpr u32 kMaxFindings = 32;
+constexpr u32 kMaxParams = 4096;
+
+struct Request {
+  char symbol[256];
+  u32 grid[3], block[3], cluster[3];
+  u32 order, seed, region_count;
+  u64 shared_limit;
+  u8 params[kMaxParams];
+  Region regions[kMaxRegions];
+};
+
+struct Finding {
+  u32 kind, block[3], thread, line, other_thread, other_line;
+  u64 detail, detail2;
+};
+
+struct Counters {
+  u64 blocks, switches, collectives, block_barriers, cluster_barriers, shared_bytes;
+};
+
+struct Report {
+  u32 finding_count, unused;
+  Counters counters;
+  Finding findings[kMaxFindings];
+};
+
+struct Control {
+  Request request;
+  Report report;
+};

@@ -1,0 +1,156 @@
+// The worker process: `worker FILE_DESCRIPTOR PROGRAM`. It serves launches of the kernels in a shared library, one
+// byte on stdin for each, one byte on stdout when it is done. Request, report and arrays live in the memory file of
+// that descriptor. Programs take the simt_* functions from this executable, which exports them.
+#include <dlfcn.h>
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+namespace {
+
+Engine* engine = nullptr;
+void* program = nullptr;
+u32 wave = 0;
+Control* control = nullptr;
+char signal_stack[64 << 10];
+
+bool is_write(const void* context) {
+#if defined(__x86_64__)
+  const int error_code = 19;  // index of the page fault's error code in the saved registers; bit 1 = write
+  return static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[error_code] & 2;
+#else
+  static_cast<void>(context);
+  return false;
+#endif
+}
+
+// Record where the kernel was, then die of the same signal so that the exit status names it.
+void on_signal(int number, siginfo_t* info, void* context) {
+  if (engine != nullptr && engine->current() != nullptr) {
+    const u64 address = reinterpret_cast<u64>(info->si_addr);
+    Finding& finding = engine->find(kSignal, engine->current(), engine->current()->line);
+    finding.detail = static_cast<u64>(number);
+    finding.detail2 = address;
+    finding.other_thread = area_of(address);
+    finding.other_line = is_write(context);
+  }
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+void catch_signals() {
+  stack_t alternate = {};
+  alternate.ss_sp = signal_stack;
+  alternate.ss_size = sizeof signal_stack;
+  sigaltstack(&alternate, nullptr);
+  struct sigaction action = {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  const int caught[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGTRAP};
+  for (const int number : caught) sigaction(number, &action, nullptr);
+}
+
+void serve(int file) {
+  static const Window window;
+  Request& request = control->request;
+  memset(&control->report, 0, sizeof control->report);
+  Engine launch(wave, request, control->report);
+  engine = &launch;
+  const Kernel kernel = reinterpret_cast<Kernel>(dlsym(program, request.symbol));
+  if (kernel == nullptr) {
+    launch.find(kUnknownSymbol, nullptr, 0);
+  } else if (window.show(request, file)) {
+    launch.run(kernel);
+    window.hide(request);
+  }
+  engine = nullptr;
+}
+
+int number_in(const char* text) {
+  int number = 0;
+  for (; *text != 0; ++text) number = number * 10 + (*text - '0');
+  return number;
+}
+
+}  // namespace
+
+extern "C" {
+
+#define SITE reinterpret_cast<Site>(__builtin_return_address(0))
+
+u64 simt_ballot(bool predicate, u32 line) { return engine->park(kVote, predicate, 0, line, SITE); }
+u32 simt_shuffle(u32 value, u32 lane, u32 line) {
+  return static_cast<u32>(engine->park(kShuffle, value, lane, line, SITE));
+}
+void simt_block_barrier(u32 line) { engine->park(kAtBlockBarrier, 0, 0, line, SITE); }
+void simt_cluster_barrier(u32 line) { engine->park(kAtClusterBarrier, 0, 0, line, SITE); }
+
+void* simt_shared(u32 bytes, u32 alignment, u32 line) {
+  SharedSlot& shared = engine->current_block().shared;
+  if (shared.base != nullptr && shared.bytes == bytes) return shared.base;
+  const bool fits = bytes <= engine->shared_limit();
+  if (shared.base != nullptr || !fits) {
+    Finding& finding = engine->find(fits ? kSharedTwice : kSharedLimit, engine->current(), line);
+    finding.detail = bytes;
+    finding.detail2 = fits ? shared.bytes : engine->shared_limit();
+    engine->stop();
+  }
+  shared.declare(bytes, alignment);
+  if (engine->counters().shared_bytes < bytes) engine->counters().shared_bytes = bytes;
+  return shared.base;
+}
+
+const void* simt_aligned(const void* address, u32 alignment, u32 line) {
+  if (reinterpret_cast<u64>(address) % alignment != 0) {
+    Finding& finding = engine->find(kMisaligned, engine->current(), line);
+    finding.detail = reinterpret_cast<u64>(address);
+    finding.detail2 = alignment;
+    engine->stop();
+  }
+  return address;
+}
+
+void* simt_remote(const void* local, u32 bytes, u32 rank, u32 line) {
+  const SharedSlot& own = engine->current_block().shared;
+  const i64 offset = static_cast<const char*>(local) - own.base;
+  FindingKind kind = kRemoteRank;
+  u64 detail = rank, detail2 = engine->cluster_blocks();
+  if (rank < engine->cluster_blocks()) {
+    SharedSlot& peer = engine->block_of(rank).shared;
+    const bool inside = offset >= 0 && offset + bytes <= own.bytes;
+    if (peer.base == nullptr) peer.declare(own.bytes, 128);
+    if (inside && !engine->has_ended(engine->block_of(rank))) return peer.base + offset;
+    kind = inside ? kRemoteEnded : kRemoteAddress;
+    detail = inside ? rank : static_cast<u64>(offset);
+    detail2 = own.bytes;
+  }
+  Finding& finding = engine->find(kind, engine->current(), line);
+  finding.detail = detail;
+  finding.detail2 = detail2;
+  engine->stop();
+  return nullptr;
+}
+
+}  // extern "C"
+
+int main(int count, char** arguments) {
+  if (count != 3) return 2;
+  program = dlopen(arguments[2], RTLD_NOW | RTLD_LOCAL);
+  const void* program_wave = program == nullptr ? nullptr : dlsym(program, "simt_wave");
+  if (program_wave == nullptr) return 5;
+  wave = *static_cast<const u32*>(program_wave);
+  const int file = number_in(arguments[1]);
+  void* memory = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED || !Window().prepare()) return 3;
+  control = static_cast<Control*>(memory);
+  catch_signals();
+  const u32 greeting[3] = {wave, sizeof(Request), sizeof(Report)};
+  if (write(1, greeting, sizeof greeting) != sizeof greeting) return 4;
+  for (char byte; read(0, &byte, 1) == 1;) {
+    serve(file);
+    if (write(1, &byte, 1) != 1) return 4;
+  }
+  return 0;
+}
