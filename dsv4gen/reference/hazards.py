@@ -13,7 +13,6 @@ import torch
 from torch import Generator, Tensor
 
 from dsv4gen.base.errors import ArgumentError, VerifyError, did_you_mean
-from dsv4gen.reference.compare import bits
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 #: a NaN's bits read as an index; what uninitialised index buffers were seen to hold
@@ -136,28 +135,28 @@ def hazards_of(kind: str, names: Iterable[str]) -> list[Hazard]:
 
 @dataclass(frozen=True)
 class Poisoned:
-    """A tensor inside a larger buffer filled with a pattern, so that a write outside it shows.
+    """A tensor inside a larger allocation filled with a pattern, so that a write outside it shows.
 
-    `tensor` has the wanted shape; `rows_apart` and `offset` of `poisoned` make it strided or misaligned.
+    `raw` are the allocation's bytes, of which `tensor` is a view.
     """
 
     tensor: Tensor
-    buffer: Tensor
-    before: Tensor = field(repr=False)
+    raw: Tensor = field(repr=False)
 
     def check_surroundings(self, name: str) -> None:
-        """Everything but the tensor's own elements still holds the pattern.
+        """Every byte that is not one of the tensor's elements still holds the pattern.
 
         Raises:
             VerifyError: a byte around or between the tensor's elements changed.
         """
-        own = torch.zeros_like(self.buffer, dtype=torch.bool)
+        item = self.tensor.element_size()
+        own = torch.zeros(self.raw.numel() // item, dtype=torch.bool)
         own.as_strided(self.tensor.shape, self.tensor.stride(), self.tensor.storage_offset()).fill_(True)
-        stray = (bits(self.buffer) != bits(self.before)) & ~own
+        stray = (self.raw != POISON_BYTE) & ~own.repeat_interleave(item)
         if bool(stray.any()):
-            first = int(stray.nonzero()[0]) - self.tensor.storage_offset()
+            first = int(stray.nonzero()[0]) // item - self.tensor.storage_offset()
             raise VerifyError(
-                f"{name}: {int(stray.sum())} elements written outside the tensor, first at element {first}"
+                f"{name}: {int(stray.sum())} bytes written outside the tensor, first at element {first}"
             )
 
 
@@ -177,9 +176,7 @@ def poisoned(shape: Iterable[int], dtype: torch.dtype, *, row_padding: int = 0, 
     last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
     extent = 0 if 0 in sizes else last + 1
     raw = torch.full(((2 * guard + offset + extent) * item,), POISON_BYTE, dtype=torch.uint8)
-    buffer = raw.view(dtype) if dtype != torch.bool else raw.view(torch.bool)
-    tensor = buffer.as_strided(sizes, strides, guard + offset)
-    return Poisoned(tensor, buffer, buffer.clone())
+    return Poisoned(raw.view(dtype).as_strided(sizes, strides, guard + offset), raw)
 
 
 def _strides(sizes: tuple[int, ...], row_padding: int) -> tuple[int, ...]:
