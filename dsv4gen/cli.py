@@ -1,0 +1,150 @@
+"""The command line. Commands print what other stages return and hold no logic of their own.
+
+Exit codes: 0 fine, 1 drift or findings, 2 usage, 3 failure.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dsv4gen import __version__
+from dsv4gen.base.errors import EXIT_FINDINGS, DsvError
+from dsv4gen.console import emit_json, parse_shape, report_error, say, table
+
+
+class _Group(click.Group):
+    """Turns our errors into messages and exit codes; a user's mistake never shows a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DsvError as error:
+            report_error(error)
+            ctx.exit(getattr(error, "exit_code", error.exit_status))
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dsv4gen")
+def main() -> None:
+    """Generate, prove, compile and run the DeepSeek-V4 inference kernels for AMD and NVIDIA GPUs."""
+
+
+_targets = click.option("--target", "-t", "targets", multiple=True, metavar="T", help="Target id, or all; repeatable.")
+_families = click.option("--family", "-f", "families", multiple=True, metavar="F", help="Family; repeatable; default all.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for other programs.")
+
+
+@main.command()
+@_targets
+@_families
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the target folders; default: generated/.")
+@click.option("--check", "check_only", is_flag=True, help="Write nothing; name what is stale, edited, missing or orphan.")
+@_json
+def build(targets: tuple[str, ...], families: tuple[str, ...], out: Path | None, check_only: bool, as_json: bool) -> None:
+    """Generate sources and modules for targets; writes only what changed."""
+    from dsv4gen.emit.build import Request
+    from dsv4gen.emit.build import build as run_build
+    from dsv4gen.emit.build import check as run_check
+    from dsv4gen.emit.select import select_targets
+
+    request = Request(select_targets(targets), families, out)
+    if check_only:
+        _show_drift(run_check(request), as_json)
+        return
+    built = run_build(request, progress=lambda name: say(f"building {name}", "dim") if sys.stdout.isatty() else None)
+    if as_json:
+        emit_json([{"target": item.target, "folder": str(item.folder), "changed": item.changed} for item in built])
+        return
+    for item in built:
+        if item.changed:
+            say(f"{item.target}: wrote {len(item.changed)} files in {item.folder}: {', '.join(item.changed)}", "good")
+    if not any(item.changed for item in built):
+        say(f"nothing to do: {', '.join(item.target for item in built)} up to date")
+
+
+def _show_drift(drift: list[Any], as_json: bool) -> None:
+    if as_json:
+        emit_json([vars(item) for item in drift])
+    elif drift:
+        table(("file", "is", "repair"), [(item.file, item.kind, item.repair) for item in drift])
+    else:
+        say("no drift", "good")
+    sys.exit(EXIT_FINDINGS if drift else 0)
+
+
+@main.command()
+@click.argument("family")
+@click.option("--target", "-t", required=True, metavar="T", help="Target id.")
+@click.option("--op", help="Operation of the family; default: its first.")
+@click.argument("shape", nargs=-1)
+@_json
+def explain(family: str, target: str, op: str | None, shape: tuple[str, ...], as_json: bool) -> None:
+    """Say which path a shape takes and why, why not the others, and what is proven.
+
+    SHAPE are words such as batch=4 width=131072 k=512 mode=page_table.
+    """
+    from dsv4gen.report.explain import explain_shape
+
+    axes, options = parse_shape(shape)
+    explanation = explain_shape(family, target, op, axes, options)
+    if as_json:
+        emit_json(explanation.to_json())
+    else:
+        explanation.show()
+
+
+@main.command()
+@_targets
+@_families
+@click.option("--full", is_flag=True, help="Every case of the matrix instead of the covering selection.")
+@_json
+def verify(targets: tuple[str, ...], families: tuple[str, ...], full: bool, as_json: bool) -> None:
+    """Lint, compile, read resources and run the kernels on the oracles; no GPU needed."""
+    from dsv4gen.emit.select import select_targets
+    from dsv4gen.verify.run import verify as run_verify
+
+    outcome = run_verify(select_targets(targets), families, full=full, progress=lambda text: say(text, "dim"))
+    if as_json:
+        emit_json(outcome.to_json())
+    else:
+        outcome.show()
+    sys.exit(0 if outcome.passed else EXIT_FINDINGS)
+
+
+@main.command(name="list")
+@_json
+def list_command(as_json: bool) -> None:
+    """Families and targets that can be built, and what is built."""
+    from dsv4gen.report.listing import listing
+
+    rows = listing()
+    if as_json:
+        emit_json([vars(row) for row in rows])
+    else:
+        table(("target", "also", "wave", "families", "built"), [row.cells() for row in rows])
+
+
+@main.command()
+@_json
+def doctor(as_json: bool) -> None:
+    """Compilers, libraries and devices that are here, what each is for, and how to get what is missing."""
+    from dsv4gen.report.doctor import diagnose
+
+    rows = diagnose()
+    if as_json:
+        emit_json([vars(row) for row in rows])
+    else:
+        table(("tool", "found", "used for", "remedy"), [row.cells() for row in rows])
+
+
+@main.command()
+@click.argument("kind", type=click.Choice(("family", "platform", "tuning")))
+def schema(kind: str) -> None:
+    """Print the JSON Schema of a spec file, for editors."""
+    from dsv4gen.spec import json_schema
+
+    emit_json(json_schema(kind))

@@ -1,0 +1,84 @@
+"""How results reach a terminal or a pipe: tables, colours on a terminal only, JSON on request."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+
+import click
+
+from dsv4gen.base.errors import DsvError, UsageError
+
+_STYLES = {"good": "green", "bad": "red", "dim": "bright_black", "head": "bold"}
+
+
+def say(text: str = "", style: str = "") -> None:
+    """One line on standard output; colour only on a terminal and without NO_COLOR."""
+    colour = _STYLES.get(style)
+    if not colour or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        click.echo(text)
+    elif colour == "bold":
+        click.secho(text, bold=True)
+    else:
+        click.secho(text, fg=colour)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Columns padded with blanks; numbers to the right."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in [list(head), *cells]) for i in range(len(head))]
+    numeric = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        padded = (c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True))
+        return "  ".join(padded).rstrip()
+
+    say(line(list(head)), "head")
+    for row in cells:
+        say(line(row))
+
+
+def _is_number(cell: str) -> bool:
+    return cell.replace(".", "", 1).replace(",", "").lstrip("-").isdigit() or cell == "-"
+
+
+def emit_json(value: object) -> None:
+    """JSON for other programs, sorted keys."""
+    click.echo(json.dumps(value, sort_keys=True, indent=1, default=str))
+
+
+def report_error(error: DsvError) -> None:
+    """An error as users see it: code, place, message, remedy; several one below the other."""
+    for single in getattr(error, "errors", (error,)):
+        click.secho(f"error[{single.code}] ", fg="red", bold=True, nl=False, err=True)
+        click.echo(str(single), err=True)
+
+
+def parse_shape(words: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """Trailing KEY=VALUE words: whole numbers are axes, other words are options.
+
+    Raises:
+        UsageError: a word without '=', or an empty key or value.
+    """
+    shape: dict[str, int] = {}
+    options: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not (key and equals and value):
+            raise UsageError(f"{word!r} is not KEY=VALUE", remedy="write shapes as batch=4 width=131072 k=512")
+        if value.lstrip("-").replace("_", "").isdigit():
+            shape[key] = int(value)
+        else:
+            options[key] = value
+    return shape, options
+
+
+def guarded(action: Callable[[], int]) -> int:
+    """Run a command; user errors are printed, and give their exit status."""
+    try:
+        return action()
+    except DsvError as error:
+        report_error(error)
+        return int(getattr(error, "exit_code", error.exit_status))

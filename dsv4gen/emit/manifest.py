@@ -1,0 +1,177 @@
+"""Plans and rendered files -> the manifest's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dsv4gen import __version__
+from dsv4gen.base.manifest import SCHEMA, Manifest, digest_bytes, digest_json
+from dsv4gen.base.params import ParamsLayout
+from dsv4gen.plan.ir import FamilyPlan, FactValue, Kernel, Launch, LaunchPath, Op, TargetFacts, Tensor
+from dsv4gen.prove import Expr
+
+Json = dict[str, Any]
+
+#: target facts the runtime needs to check, launch and explain
+RUNTIME_FACTS = (
+    "wave.launch",
+    "shared.static",
+    "shared.block",
+    "cluster.supported",
+    "cluster.use",
+    "cluster.maximum",
+    "cluster.remote_shared",
+    "launch.dependent",
+)
+
+
+def make_manifest(plans: Iterable[FamilyPlan], files: Mapping[str, bytes], carried: Mapping[str, Json]) -> Manifest:
+    """The manifest of one target; `carried` holds families this build did not touch, as they were."""
+    plans = list(plans)
+    families = {**carried, **{plan.family: family_json(plan) for plan in plans}}
+    return Manifest(
+        {
+            "schema": SCHEMA,
+            "generator": __version__,
+            "target": _target_json(plans[0].target),
+            "families": families,
+            "outputs": {name: digest_bytes(data) for name, data in files.items()},
+        }
+    )
+
+
+def family_json(plan: FamilyPlan) -> Json:
+    """One family as JSON; `digest` covers everything else in it."""
+    data: Json = {
+        "summary": plan.summary,
+        "language": plan.language,
+        "spec": plan.spec_file,
+        "template": plan.template,
+        "reference": plan.reference,
+        "axes": {
+            axis.name: {"min": expr_json(axis.minimum), "max": expr_json(axis.maximum), "per": axis.per, "doc": axis.doc}
+            for axis in plan.axes
+        },
+        "constants": dict(plan.constants),
+        "options": {
+            option.name: {"choices": list(option.choices), "default": option.default, "doc": option.doc}
+            for option in plan.options
+        },
+        "variants": {
+            "flag": plan.variants.flag,
+            "choices": list(plan.variants.choices),
+            "default": plan.variants.default,
+        },
+        "ops": {op.name: _op_json(op) for op in plan.ops},
+        "kernels": {kernel.name: _kernel_json(kernel) for kernel in plan.kernels},
+        "proofs": [row.describe() for row in plan.proofs],
+        "floors": {"bytes": expr_json(plan.floor_bytes), "flops": expr_json(plan.floor_flops)},
+        "hazards": list(plan.hazards),
+        "shapes": {"test": [dict(s) for s in plan.test_shapes], "bench": [dict(s) for s in plan.bench_shapes]},
+    }
+    return {**data, "digest": digest_json(data)}
+
+
+def expr_json(expr: Expr) -> Json:
+    """An expression as readers see it and as the runtime evaluates it."""
+    return {"text": str(expr), "tree": expr.to_json()}
+
+
+def _target_json(target: TargetFacts) -> Json:
+    return {
+        "name": target.name,
+        "api": target.api,
+        "arch": target.arch,
+        "also": list(target.also),
+        "facts": {path: _plain(target.facts[path]) for path in RUNTIME_FACTS},
+    }
+
+
+def _plain(value: FactValue) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _op_json(op: Op) -> Json:
+    return {
+        "summary": op.summary,
+        "tensors": [_tensor_json(tensor) for tensor in op.tensors],
+        "params": _params_json(op.params),
+        "workspaces": [
+            {
+                "name": space.name,
+                "bytes": expr_json(space.bytes),
+                "init": space.init,
+                "restore": space.restore,
+                "scope": space.scope,
+                "paths": list(space.paths),
+            }
+            for space in op.workspaces
+        ],
+        "paths": [_path_json(path) for path in op.launch_paths],
+    }
+
+
+def _tensor_json(tensor: Tensor) -> Json:
+    return {
+        "name": tensor.name,
+        "dtype": tensor.dtype,
+        "shape": [expr_json(size) for size in tensor.shape],
+        "strides": list(tensor.strides),
+        "align": tensor.align,
+        "role": tensor.role,
+        "when": expr_json(tensor.when) if tensor.when else None,
+        "optional": tensor.optional,
+    }
+
+
+def _params_json(params: ParamsLayout) -> Json:
+    fields = [[field.name, field.kind, field.offset] for field in params.fields]
+    return {"format": params.format, "size": params.size, "fields": fields}
+
+
+def _path_json(path: LaunchPath) -> Json:
+    rejected = {"reason": path.rejected.reason, "key": path.rejected.key} if path.rejected else None
+    return {
+        "name": path.name,
+        "variant": path.variant,
+        "domain": expr_json(path.domain),
+        "prefer": expr_json(path.prefer),
+        "launches": [_launch_json(launch) for launch in path.launches],
+        "rejected": rejected,
+        "key": path.key,
+    }
+
+
+def _launch_json(launch: Launch) -> Json:
+    return {
+        "kernel": launch.kernel,
+        "grid": [expr_json(size) for size in launch.grid],
+        "block": expr_json(launch.block),
+        "cluster": expr_json(launch.cluster) if launch.cluster else None,
+        "shared_bytes": expr_json(launch.shared_bytes),
+        "dependent": launch.dependent,
+    }
+
+
+def _kernel_json(kernel: Kernel) -> Json:
+    return {
+        "entry": kernel.entry,
+        "row_paths": [{"name": path.name, "prefer": expr_json(path.prefer)} for path in kernel.row_paths],
+        "buckets": [
+            {"when": expr_json(bucket.when), "tile": dict(bucket.tile), "origin": bucket.origin}
+            for bucket in kernel.buckets
+        ],
+        "refused_tiles": [{"tile": dict(tile), "reason": reason} for tile, reason in kernel.refused_tiles],
+        "instances": [
+            {
+                "symbol": instance.symbol,
+                "options": dict(instance.options),
+                "tile": dict(instance.tile),
+                "threads": instance.threads,
+                "shared_bytes": instance.shared_bytes,
+                "min_blocks": instance.min_blocks,
+            }
+            for instance in kernel.instances
+        ],
+    }

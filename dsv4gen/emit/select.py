@@ -1,0 +1,43 @@
+"""Target words of the command line -> target names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dsv4gen.base import env, paths
+from dsv4gen.base.errors import UsageError
+
+
+def known_targets() -> tuple[str, ...]:
+    """Names of all platform records, parents (leading underscore) left out."""
+    folder = paths.specs() / "platforms"
+    return tuple(sorted(path.stem for path in folder.glob("*.yaml") if not path.stem.startswith("_")))
+
+
+def select_targets(words: Iterable[str]) -> tuple[str, ...]:
+    """Target names for `--target` words: `all`, a name, or any spelling a driver prints; in order, without repeats.
+
+    Raises:
+        UsageError: no word and no DSV4GEN_TARGET; there is no default architecture.
+        UnknownTarget: a word that no record describes.
+    """
+    known = known_targets()
+    chosen = [word for word in (*words,) if word] or [word for word in (env.text(env.TARGET),) if word]
+    if not chosen:
+        raise UsageError(
+            "no target given", remedy=f"pass --target NAME (or all), or set DSV4GEN_TARGET; targets: {', '.join(known)}"
+        )
+    names: dict[str, None] = {}
+    for word in chosen:
+        for name in known if word == "all" else _resolve(word, known):
+            names[name] = None
+    return tuple(names)
+
+
+def _resolve(word: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    if word in known:
+        return (word,)
+    from dsv4gen.spec import load_specs
+    from dsv4gen.target import resolve_target
+
+    return (resolve_target(load_specs(paths.specs()), word).name,)

@@ -1,0 +1,150 @@
+"""Kernels: tiles that fit this target, buckets, emitted instances; every claim of the spec proven."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from dsv4gen.base.errors import ProofError, SpecError
+from dsv4gen.plan.ir import Axis, Bucket, Instance, Kernel, Proof, RowPath, Tile
+from dsv4gen.plan.paths import claim, ranges
+from dsv4gen.plan.reader import Reader, with_tile
+from dsv4gen.prove import Expr, PathClaim, prove_coverage, prove_fit, prove_width
+from dsv4gen.spec.family import Kernel as KernelSpec
+
+
+def make_kernel(reader: Reader, name: str, axes: Sequence[Axis]) -> tuple[Kernel, list[Proof]]:
+    """One kernel with its proofs.
+
+    Raises:
+        ProofError: a bucket's tile that does not fit, a gap or a dead branch, an index too wide for its type.
+    """
+    spec = reader.spec.kernels[name]
+    buckets = _buckets(reader, name, spec)
+    used = _distinct(bucket.tile for bucket in buckets)
+    proofs = [Proof(f"buckets of {name}", _prove_buckets(reader, name, buckets, axes))]
+    for tile in used:
+        proofs += _prove_tile(reader, name, spec, tile, axes)
+    legal, refused = _sort_tiles(reader, name, spec)
+    kernel = Kernel(
+        name=name,
+        entry=spec.entry,
+        row_paths=_row_paths(reader, name, spec),
+        tiles=legal,
+        refused_tiles=refused,
+        buckets=buckets,
+        instances=tuple(_instances(reader, name, spec, used)),
+    )
+    return kernel, proofs
+
+
+def _row_paths(reader: Reader, name: str, spec: KernelSpec) -> tuple[RowPath, ...]:
+    keys = ("kernels", name, "row_paths")
+    return tuple(
+        RowPath(
+            path.name,
+            reader.expr(path.domain, *keys, index, "domain", extra=spec.tiles),
+            reader.expr(path.prefer, *keys, index, "prefer", extra=spec.tiles),
+        )
+        for index, path in enumerate(spec.row_paths)
+    )
+
+
+def _buckets(reader: Reader, name: str, spec: KernelSpec) -> tuple[Bucket, ...]:
+    """Buckets in order; those whose predicate the target's facts fold to false are not there."""
+    found = []
+    for index, bucket in enumerate(spec.buckets):
+        when = reader.expr(bucket.when, "kernels", name, "buckets", index, "when")
+        if when.constant is not False:
+            found.append(Bucket(when, dict(bucket.tile), f"kernels.{name}.buckets[{index}]"))
+    return tuple(found)
+
+
+def _prove_buckets(reader: Reader, name: str, buckets: Sequence[Bucket], axes: Sequence[Axis]):  # type: ignore[no-untyped-def]
+    always = Expr.parse("true")
+    claims = [
+        PathClaim(bucket.origin, always, bucket.when, reader.place("kernels", name, "buckets", index, "when"))
+        for index, bucket in enumerate(buckets)
+    ]
+    return prove_coverage(f"buckets of {name}", claims, ranges(axes, device=False))
+
+
+def _prove_tile(reader: Reader, name: str, spec: KernelSpec, tile: Tile, axes: Sequence[Axis]) -> list[Proof]:
+    label = f"{name}[{', '.join(f'{key}={value}' for key, value in tile.items())}]"
+    proofs = [Proof(label, proof) for proof in _fit(reader, name, spec, tile)]
+    claims = [
+        claim(path.name, with_tile(path.domain, tile), with_tile(path.prefer, tile), reader, "kernels", name, "row_paths", i)
+        for i, path in enumerate(_row_paths(reader, name, spec))
+    ]
+    if claims:
+        proofs.append(Proof(label, prove_coverage(f"row paths of {label}", claims, ranges(axes, device=True))))
+    for index_name, index in spec.indices.items():
+        keys = ("kernels", name, "indices", index_name, "value")
+        value = with_tile(reader.expr(index.value, *keys, extra=spec.tiles), tile)
+        width = prove_width(index_name, value, ranges(axes, device=True), bits=index.bits, signed=True, place=reader.place(*keys))
+        proofs.append(Proof(label, width))
+    return proofs
+
+
+def _fit(reader: Reader, name: str, spec: KernelSpec, tile: Tile):  # type: ignore[no-untyped-def]
+    """The tile's threads and shared memory against the target's limits."""
+    keys = ("kernels", name, "fits")
+    threads = reader.expr(spec.fits.threads, *keys, "threads", extra=spec.tiles)
+    shared = reader.expr(spec.fits.shared_bytes, *keys, "shared_bytes", extra=spec.tiles)
+    record = reader.record
+    shared_limit = "shared.block" if reader.spec.language == "triton" else "shared.static"
+    return (
+        prove_fit("threads", threads, dict(tile), record.proof_limit("block.threads"), place=reader.place(*keys, "threads")),
+        prove_fit("shared bytes", shared, dict(tile), record.proof_limit(shared_limit), place=reader.place(*keys, "shared_bytes")),
+    )
+
+
+def _sort_tiles(reader: Reader, name: str, spec: KernelSpec) -> tuple[tuple[Tile, ...], tuple[tuple[Tile, str], ...]]:
+    """All tiles the spec allows: the ones that fit, and the ones that do not with the proof's words."""
+    legal: list[Tile] = []
+    refused: list[tuple[Tile, str]] = []
+    for values in product(*spec.tiles.values()):
+        tile = dict(zip(spec.tiles, values, strict=True))
+        try:
+            _fit(reader, name, spec, tile)
+            legal.append(tile)
+        except ProofError as error:
+            refused.append((tile, error.message))
+    return tuple(legal), tuple(refused)
+
+
+def _instances(reader: Reader, name: str, spec: KernelSpec, tiles: Sequence[Tile]) -> Iterator[Instance]:
+    wanted = [option for option in reader.spec.options if f"{{{option}}}" in spec.symbol]
+    seen: dict[str, Tile] = {}
+    for tile in tiles:
+        threads, shared = _fit(reader, name, spec, tile)
+        for choices in product(*(reader.spec.options[option].choices for option in wanted)):
+            options = dict(zip(wanted, choices, strict=True))
+            symbol = spec.symbol.format_map({**options, **tile})
+            if symbol in seen:
+                raise SpecError(
+                    f"symbol {symbol!r} stands for two tiles, {seen[symbol]} and {dict(tile)}",
+                    place=reader.place("kernels", name, "symbol"),
+                    remedy=f"name the differing dimension in the pattern, e.g. {spec.symbol}_{{{_differing(seen[symbol], tile)}}}",
+                )
+            seen[symbol] = tile
+            blocks = with_tile(reader.expr(spec.min_blocks, "kernels", name, "min_blocks", extra=spec.tiles), tile)
+            yield Instance(symbol, options, tile, threads.value, shared.value, int(blocks.evaluate({})))
+
+
+def _differing(first: Tile, second: Tile) -> str:
+    return next((key for key in first if first[key] != second[key]), "tile")
+
+
+def _distinct(tiles: Iterator[Tile]) -> list[Tile]:
+    found: list[Tile] = []
+    for tile in tiles:
+        if tile not in found:
+            found.append(tile)
+    return found
+
+
+def pattern_fields(symbol: str) -> set[str]:
+    """Names in a symbol pattern."""
+    return set(re.findall(r"\{(\w+)\}", symbol))

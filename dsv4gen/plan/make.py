@@ -1,0 +1,102 @@
+"""The entry point: one family, one target record -> its plan, or every reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsv4gen.base.errors import DsvError, SpecError, raise_all
+from dsv4gen.plan.ir import Axis, FamilyPlan, Kernel, Op, Option, Proof, TargetFacts, Variants
+from dsv4gen.plan.kernels import make_kernel
+from dsv4gen.plan.paths import make_launch_paths, prove_launch_paths
+from dsv4gen.plan.reader import Reader
+from dsv4gen.plan.tensors import make_params, make_tensors, make_workspaces
+from dsv4gen.spec import FamilySpec, Loaded
+from dsv4gen.target import TargetRecord
+
+
+def make_plan(loaded: Loaded[FamilySpec], record: TargetRecord) -> FamilyPlan:
+    """Plan one family for one target.
+
+    Raises:
+        SpecError, Problems: everything wrong with the spec on this target, each at its line.
+    """
+    reader = Reader(loaded, record)
+    spec = loaded.model
+    axes = tuple(_axes(reader))
+    proofs: list[Proof] = []
+    errors: list[DsvError] = []
+    kernels: list[Kernel] = []
+    for name in spec.kernels:
+        try:
+            kernel, found = make_kernel(reader, name, axes)
+            kernels.append(kernel)
+            proofs += found
+        except SpecError as error:
+            errors.append(error)
+    raise_all(errors)
+    ops = tuple(_op(reader, name, kernels, axes, proofs) for name in spec.ops)
+    return FamilyPlan(
+        family=spec.family,
+        summary=spec.summary,
+        language=spec.language,
+        template=spec.template,
+        reference=spec.reference,
+        target=_target(record),
+        axes=axes,
+        constants=dict(spec.constants),
+        options=tuple(Option(name, o.choices, o.default, o.doc) for name, o in spec.options.items()),
+        variants=_variants(reader),
+        ops=ops,
+        kernels=tuple(kernels),
+        proofs=tuple(proofs),
+        floor_bytes=reader.expr(spec.floors.bytes, "floors", "bytes"),
+        floor_flops=reader.expr(spec.floors.flops, "floors", "flops"),
+        hazards=spec.hazards,
+        test_shapes=tuple(dict(shape) for shape in spec.shapes.test),
+        bench_shapes=tuple(dict(shape) for shape in spec.shapes.bench),
+        spec_file=f"specs/families/{spec.family}.yaml",
+    )
+
+
+def _target(record: TargetRecord) -> TargetFacts:
+    arch = record.compile.clang if record.detect.api == "hip" else record.compile.nvrtc
+    also = tuple(device.device for device in record.also)
+    return TargetFacts(record.name, record.detect.api, arch or record.name, also, dict(record.facts))
+
+
+def _axes(reader: Reader) -> Iterator[Axis]:
+    for name, axis in reader.spec.axes.items():
+        low = reader.expr(axis.min, "axes", name, "min")
+        high = reader.expr(axis.max, "axes", name, "max")
+        yield Axis(name, low, high, axis.per, axis.doc or "")
+
+
+def _op(reader: Reader, name: str, kernels: list[Kernel], axes: tuple[Axis, ...], proofs: list[Proof]) -> Op:
+    spec = reader.spec.ops[name]
+    paths = make_launch_paths(reader, name, kernels)
+    proofs += prove_launch_paths(reader, name, paths, axes)
+    return Op(
+        name=name,
+        summary=spec.summary,
+        tensors=make_tensors(reader, name, spec),
+        params=make_params(reader, name, spec),
+        workspaces=make_workspaces(reader, name, spec),
+        launch_paths=paths,
+    )
+
+
+def _variants(reader: Reader) -> Variants:
+    spec = reader.spec.variants
+    if spec is None:
+        return Variants(flag="", choices=("",), default="", doc="")
+    default = spec.default
+    if default.startswith("defaults."):
+        gate = reader.record.defaults.get(default.removeprefix("defaults."))
+        if gate not in spec.choices:
+            raise SpecError(
+                f"{default} is {gate!r} on {reader.record.name}, not one of {', '.join(spec.choices)}",
+                place=reader.place("variants", "default"),
+                remedy=f"set {default} in specs/platforms/{reader.record.name}.yaml or a parent",
+            )
+        default = str(gate)
+    return Variants(spec.flag, spec.choices, default, spec.doc)

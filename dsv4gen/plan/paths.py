@@ -1,0 +1,82 @@
+"""Launch paths of an op: requirements folded against the target, coverage proven per variant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dsv4gen.plan.ir import Axis, Kernel, Launch, LaunchPath, Proof, Rejection
+from dsv4gen.plan.reader import Reader
+from dsv4gen.prove import AxisRange, Expr, PathClaim, prove_coverage
+from dsv4gen.spec.family import LaunchPath as PathSpec
+
+
+def make_launch_paths(reader: Reader, op_name: str, kernels: Sequence[Kernel]) -> tuple[LaunchPath, ...]:
+    """All paths of an op, the rejected ones with their reason."""
+    specs = reader.spec.ops[op_name].launch_paths
+    return tuple(_launch_path(reader, op_name, index, spec, kernels) for index, spec in enumerate(specs))
+
+
+def _launch_path(
+    reader: Reader, op_name: str, index: int, spec: PathSpec, kernels: Sequence[Kernel]
+) -> LaunchPath:
+    keys: tuple[str | int, ...] = ("ops", op_name, "launch_paths", index)
+    return LaunchPath(
+        name=spec.name,
+        variant=spec.variant or "",
+        domain=reader.expr(spec.domain, *keys, "domain"),
+        prefer=reader.expr(spec.prefer, *keys, "prefer"),
+        launches=tuple(_launch(reader, name) for name in spec.launches),
+        rejected=_rejection(reader, spec, keys),
+        key=f"ops.{op_name}.launch_paths[{index}]",
+    )
+
+
+def _rejection(reader: Reader, spec: PathSpec, keys: tuple[str | int, ...]) -> Rejection | None:
+    for position, text in enumerate(spec.requires):
+        requirement = reader.raw(text, *keys, "requires", position)
+        if not reader.expr(text, *keys, "requires", position).evaluate({}):
+            facts = ", ".join(f"{name} is {reader.record.facts[name]}" for name in sorted(requirement.names))
+            path = f"ops.{keys[1]}.launch_paths[{keys[3]}].requires[{position}]"
+            return Rejection(f"requires {requirement}, but {facts}", path)
+    return None
+
+
+def _launch(reader: Reader, kernel_name: str) -> Launch:
+    spec = reader.spec.kernels[kernel_name]
+    keys = ("kernels", kernel_name)
+    x, y, z = (reader.expr(size, *keys, "grid", i, extra=spec.tiles) for i, size in enumerate(spec.grid))
+    return Launch(
+        kernel=kernel_name,
+        grid=(x, y, z),
+        block=reader.expr(spec.fits.threads, *keys, "fits", "threads", extra=spec.tiles),
+        cluster=reader.expr(spec.cluster, *keys, "cluster", extra=spec.tiles) if spec.cluster else None,
+        shared_bytes=Expr.parse("0"),
+        dependent=spec.pdl and bool(reader.record.facts["launch.dependent"]),
+    )
+
+
+def prove_launch_paths(reader: Reader, op_name: str, paths: Iterable[LaunchPath], axes: Sequence[Axis]) -> list[Proof]:
+    """The paths of each variant cover every shape, and none is dead.
+
+    Raises:
+        ProofError: a gap, a dead path, or a `prefer` outside its `domain`, with a shape that shows it.
+    """
+    paths = list(paths)
+    variants = sorted({path.variant for path in paths if path.variant}) or [""]
+    proofs = []
+    for variant in variants:
+        mine = [path for path in paths if path.variant in ("", variant) and path.rejected is None]
+        claims = [claim(path.name, path.domain, path.prefer, reader, "ops", op_name, "launch_paths", paths.index(path)) for path in mine]
+        table = f"launch paths of {op_name}" + (f" ({variant})" if variant else "")
+        proofs.append(Proof(table, prove_coverage(table, claims, ranges(axes, device=False))))
+    return proofs
+
+
+def claim(name: str, domain: Expr, prefer: Expr, reader: Reader, *keys: str | int) -> PathClaim:
+    """A row of a coverage table, placed where the spec states its `prefer`."""
+    return PathClaim(name, domain, prefer, reader.place(*keys, "prefer"))
+
+
+def ranges(axes: Iterable[Axis], *, device: bool) -> tuple[AxisRange, ...]:
+    """Axis bounds for a proof; `device` adds the axes only the device reads."""
+    return tuple(AxisRange(axis.name, axis.minimum, axis.maximum) for axis in axes if device or axis.per is None)

@@ -1,0 +1,84 @@
+"""Spec tensors and parameters -> the tensor table and the Params layout."""
+
+from __future__ import annotations
+
+from dsv4gen.base.errors import SpecError, did_you_mean
+from dsv4gen.base.params import ParamsLayout
+from dsv4gen.plan.ir import Tensor, Workspace
+from dsv4gen.plan.reader import Reader
+from dsv4gen.spec.family import Op as OpSpec
+
+#: dtype -> element type in C++; options that choose a dtype print as raw bytes
+C_TYPES = {
+    "f32": "float", "f16": "u16", "bf16": "u16", "f8e4m3fn": "u8", "f8e4m3fnuz": "u8",
+    "u8": "u8", "i32": "i32", "u32": "u32", "i64": "i64", "bool": "u8",
+}  # fmt: skip
+
+
+def make_tensors(reader: Reader, op_name: str, op: OpSpec) -> tuple[Tensor, ...]:
+    """The op's tensor table in the order of `params`; workspaces are not in it."""
+    table = [_tensor(reader, op_name, op, name) for name, spec in op.tensors.items() if spec.role != "workspace"]
+    order = {name: position for position, name in enumerate(op.params)}
+    return tuple(sorted(table, key=lambda tensor: order.get(tensor.name, len(order))))
+
+
+def _tensor(reader: Reader, op_name: str, op: OpSpec, name: str) -> Tensor:
+    spec = op.tensors[name]
+    keys = ("ops", op_name, "tensors", name)
+    shape = tuple(
+        reader.expr(size, *keys, "shape", i, extra=op.scalars) for i, size in enumerate(spec.shape or ())
+    )
+    return Tensor(
+        name=name,
+        dtype=spec.dtype,
+        shape=shape,
+        strides=tuple(int(stride) if stride.isdigit() else stride for stride in spec.strides or ()),
+        align=spec.align,
+        role=spec.role,
+        when=reader.expr(spec.when, *keys, "when") if spec.when else None,
+        optional=spec.optional,
+        doc=spec.doc or "",
+    )
+
+
+def make_workspaces(reader: Reader, op_name: str, op: OpSpec) -> tuple[Workspace, ...]:
+    """Scratch memory the caller passes."""
+    return tuple(
+        Workspace(
+            name=name,
+            bytes=reader.expr(spec.bytes or "0", "ops", op_name, "tensors", name, "bytes", extra=op.scalars),
+            init=spec.init or "none",
+            restore=spec.restore or "none",
+            scope=spec.scope or "call",
+            paths=spec.paths or tuple(path.name for path in op.launch_paths),
+        )
+        for name, spec in op.tensors.items()
+        if spec.role == "workspace"
+    )
+
+
+def make_params(reader: Reader, op_name: str, op: OpSpec) -> ParamsLayout:
+    """The by-value struct: pointers for tensors, 64-bit strides, 32-bit axes, scalars by their type.
+
+    Raises:
+        SpecError: a parameter that is no tensor, stride, axis or scalar of the op.
+    """
+    strides = {stride for tensor in op.tensors.values() for stride in tensor.strides or () if not stride.isdigit()}
+    members = []
+    for position, name in enumerate(op.params):
+        if name in op.tensors:
+            const = "const " if op.tensors[name].role == "in" else ""
+            members.append((name, "pointer", f"{const}{C_TYPES.get(op.tensors[name].dtype, 'u8')}*"))
+        elif name in strides:
+            members.append((name, "i64", ""))
+        elif name in reader.spec.axes:
+            members.append((name, "u32", ""))
+        elif name in op.scalars:
+            members.append((name, op.scalars[name].dtype, ""))
+        else:
+            known = [*op.tensors, *strides, *reader.spec.axes, *op.scalars]
+            raise SpecError(
+                f"parameter {name!r} is no tensor, stride, axis or scalar{did_you_mean(name, known)}",
+                place=reader.place("ops", op_name, "params", position),
+            )
+    return ParamsLayout.of(members)

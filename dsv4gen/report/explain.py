@@ -1,0 +1,112 @@
+"""`dsv4gen explain`: which path a shape takes and why, why not the others, what is proven, what it costs at least."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dsv4gen.base import paths
+from dsv4gen.base.errors import UsageError, did_you_mean
+from dsv4gen.base.expression_json import evaluate_json
+from dsv4gen.base.manifest import Manifest
+from dsv4gen.console import say, table
+from dsv4gen.runtime.dispatch import Decision, decide
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The decision for one shape beside the plan's proofs, row paths and floors."""
+
+    decision: Decision
+    row_paths: tuple[tuple[str, str, str], ...]
+    proofs: tuple[tuple[str, str], ...]
+    refused_tiles: tuple[tuple[str, str], ...]
+    floor_bytes: int
+    floor_text: str
+    spec: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return asdict(self)
+
+    def show(self) -> None:
+        """Print for people."""
+        d = self.decision
+        say(f"{d.family}.{d.op} on {d.target}", "head")
+        say("shape    " + " ".join(f"{name}={value}" for name, value in d.shape.items()))
+        say("options  " + " ".join(f"{name}={value}" for name, value in d.options.items()))
+        if d.variant:
+            say(f"variant  {d.variant} ({d.variant_reason})")
+        say()
+        table(("launch path", "", "because"), [(c.name, "taken" if c.taken else "-", c.reason) for c in d.considered])
+        say()
+        head = ("launch", "kernel", "tile", "because", "grid", "block")
+        rows = [
+            (i + 1, x.symbol, _words(x.tile), x.bucket, " x ".join(map(str, x.grid)), x.block)
+            for i, x in enumerate(d.launches)
+        ]
+        table(head, rows)
+        if self.row_paths:
+            say()
+            table(("row path", "taken when (first that holds, on the device)", "tile"), self.row_paths)
+        say()
+        table(("proven", "how"), self.proofs)
+        if self.refused_tiles:
+            say()
+            table(("refused tile", "why"), self.refused_tiles)
+        say()
+        say(f"floor    {self.floor_bytes:,} bytes moved at least: {self.floor_text}")
+        say(f"spec     {self.spec}")
+
+
+def explain_shape(
+    family: str, target: str, op: str | None, shape: Mapping[str, int], options: Mapping[str, str]
+) -> Explanation:
+    """Explain one shape from the specs as they are now; nothing needs to be built.
+
+    Raises:
+        UsageError: an unknown family or op.
+        ArgumentError: an unknown axis, or a value outside its range.
+    """
+    manifest = _fresh_manifest(family, target)
+    entry = manifest.families[family]
+    op = op or next(iter(entry["ops"]))
+    if op not in entry["ops"]:
+        raise UsageError(f"{family} has no op {op!r}{did_you_mean(op, entry['ops'])}")
+    decision = decide(family, entry, manifest.target["name"], op, shape, options)
+    names = {**entry["constants"], **shape}
+    kernels = {launch.kernel: launch for launch in decision.launches}
+    return Explanation(
+        decision=decision,
+        row_paths=tuple(row for name, launch in kernels.items() for row in _row_paths(entry, name, launch.tile)),
+        proofs=tuple(tuple(row.split(": ", 1)) for row in entry["proofs"]),  # type: ignore[misc]
+        refused_tiles=tuple(
+            (f"{name} {_words(tile['tile'])}", tile["reason"]) for name in kernels for tile in entry["kernels"][name]["refused_tiles"]
+        ),
+        floor_bytes=int(evaluate_json(entry["floors"]["bytes"]["tree"], names)),
+        floor_text=entry["floors"]["bytes"]["text"],
+        spec=entry["spec"],
+    )
+
+
+def _fresh_manifest(family: str, target: str) -> Manifest:
+    from dsv4gen.emit.build import make_plans
+    from dsv4gen.emit.manifest import make_manifest
+    from dsv4gen.emit.select import select_targets
+    from dsv4gen.spec import load_specs
+
+    specs = load_specs(paths.specs())
+    if family not in specs.families:
+        known = ", ".join(sorted(specs.families))
+        raise UsageError(f"no family {family!r}{did_you_mean(family, specs.families)}", remedy=f"families: {known}")
+    (name, *_) = select_targets([target])
+    return make_manifest(make_plans(specs, name, [family]), {}, {})
+
+
+def _row_paths(entry: Mapping[str, Any], kernel: str, tile: Mapping[str, int]) -> list[tuple[str, str, str]]:
+    return [(path["name"], path["prefer"]["text"], _words(tile)) for path in entry["kernels"][kernel]["row_paths"]]
+
+
+def _words(tile: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in tile.items())
