@@ -1,0 +1,261 @@
+"""The groups of facts that describe one GPU target, as they are once `extends` is resolved.
+
+Every leaf is a hardware, compiler or driver fact with a source. Field names are the keys of
+`specs/platforms/*.yaml`; dotted paths such as `shared.block` are the names expressions and templates use.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from dsv4gen.spec.models import Model, Natural, Positive, Text
+
+Tile: TypeAlias = tuple[Positive, Positive, Positive]
+
+
+class Triton(Model):
+    """Arguments of Triton's `GPUTarget`."""
+
+    backend: Literal["hip", "cuda"]
+    arch: str | int
+    wave: Positive
+
+
+class Compile(Model):
+    """Architecture names for the compilers; null where a compiler does not serve the target.
+
+    Attributes:
+        clang: `--offload-arch` of clang.
+        nvrtc: `--gpu-architecture` of NVRTC, with the suffix that gives all features of this exact device.
+        family: the nvrtc name that also runs on newer devices of the same family.
+        ptx: the plain name whose PTX runs on any newer device, without suffix features.
+        generic: clang's name of the generic code object that covers the target.
+    """
+
+    clang: str | None = None
+    nvrtc: str | None = None
+    family: str | None = None
+    ptx: str | None = None
+    generic: str | None = None
+    triton: Triton
+
+
+class Detect(Model):
+    """How a running device is recognised; `features` are the target-id features its name may carry."""
+
+    api: Literal["hip", "cuda"]
+    arch: str | None = None
+    capability: tuple[Natural, Natural]
+    features: tuple[str, ...]
+
+
+class Wave(Model):
+    """Hardware wave, width of a ballot's result, width of a sync mask: three numbers kept apart."""
+
+    sizes: tuple[Positive, ...]
+    launch: Positive
+    ballot_bits: Positive
+    mask_bits: Positive
+    shuffle_width: Positive
+    independent_lanes: bool
+
+
+class Unit(Model):
+    """What blocks are placed on: its SIMDs or sub-partitions, and how many threads and blocks it holds."""
+
+    kind: Literal["cu", "wgp", "sm"]
+    simds: Positive
+    waves_per_simd: Positive
+    threads: Positive
+    blocks: Positive
+    blocks_multi_wave: Positive
+
+
+class Regs(Model):
+    """32-bit registers. `file` counts per lane of a SIMD on HIP targets and per unit on CUDA targets.
+
+    `granule` is per lane on HIP and per warp on CUDA; `scalar` is null where there is no scalar file.
+    """
+
+    file: Positive
+    granule: Positive
+    per_thread: Positive
+    vector: Positive
+    accumulator: Natural
+    scalar: Positive | None
+
+
+class Block(Model):
+    """Launch limits: threads of a block, blocks per grid axis, threads of a grid (null: no further limit)."""
+
+    threads: Positive
+    grid: Tile
+    grid_threads: Positive | None
+
+
+class Shared(Model):
+    """Bytes of shared memory (LDS): static, per block with opt-in, per unit, granule, reserve per block."""
+
+    static: Positive
+    block: Positive
+    unit: Positive
+    granule: Positive
+    reserved: Natural
+    banks: Positive
+    bank_bytes: Positive
+
+
+class Bounds(Model):
+    """What the second number of the launch bounds counts."""
+
+    second: Literal["waves_per_simd", "blocks_per_unit"]
+
+
+class Cluster(Model):
+    """Blocks launched together; sizes in blocks. `use: probe` asks the driver before the first launch."""
+
+    supported: bool
+    portable: Natural
+    maximum: Natural
+    axis_maximum: Natural
+    remote_shared: bool
+    barrier: bool
+    multicast: bool
+    use: Literal["always", "probe", "never"]
+
+
+class Launch(Model):
+    """Kinds of launch the driver offers."""
+
+    cooperative: bool
+    dependent: bool
+
+
+class Copy(Model):
+    """Asynchronous copies to shared memory: bytes per lane, and the tensor copy engine."""
+
+    to_shared_bytes: tuple[Positive, ...]
+    tensor: Literal["none", "tma", "tdm"]
+
+
+class DotFloor(Model):
+    """Smallest (M, N, K) of `tl.dot` that reaches the matrix unit; null where none does."""
+
+    bf16: Tile | None
+    fp8: Tile | None
+
+
+class Matrix(Model):
+    """Matrix instructions: shapes (M, N, K) per input type, and the default precision of an fp32 dot."""
+
+    family: Literal["mfma", "wmma", "mma", "wgmma", "tcgen05"]
+    bf16: tuple[Tile, ...]
+    fp8: tuple[Tile, ...]
+    dot_floor: DotFloor
+    fp32_default: Literal["ieee", "tf32", "xf32"]
+
+
+class MaxFinite(Model):
+    """Largest finite value per dialect."""
+
+    e4m3fn: Positive | None = None
+    e4m3fnuz: Positive | None = None
+
+
+class NativeSince(Model):
+    """First Triton version whose casts are native; null where they are emulated or refused."""
+
+    encode: str | None
+    decode: str | None
+
+
+class TritonFp8(Model):
+    """Type names Triton takes without error, emulated ones included."""
+
+    accepted: tuple[str, ...]
+    native_since: NativeSince
+
+
+class Fp8(Model):
+    """Native FP8 dialects. `mode_bit`: conversions saturate only after a mode bit is set."""
+
+    convert: tuple[Literal["e4m3fn", "e4m3fnuz"], ...]
+    matrix: tuple[Literal["e4m3fn", "e4m3fnuz"], ...]
+    max_finite: MaxFinite
+    overflow: Literal["nan", "saturate"]
+    mode_bit: bool
+    triton: TritonFp8
+
+
+class Bf16(Model):
+    """How f32 becomes bf16."""
+
+    convert: Literal["native", "software"]
+
+
+class Atomics(Model):
+    """Native read-modify-write operations; `cas` means a compare-and-swap loop."""
+
+    shared_f32: Literal["native", "cas"]
+    shared_f64: Literal["native", "none"]
+    shared_pk_bf16: bool
+    global_f32: Literal["native", "cas"]
+    global_pk_bf16: bool
+
+
+class Access(Model):
+    """Widest access per lane in bytes; most bytes behind a buffer descriptor (null: no descriptors)."""
+
+    global_bytes: Positive
+    shared_bytes: Positive
+    buffer_limit: Positive | None
+
+
+class Cache(Model):
+    """Cache bytes and what shares one L2; null where it depends on the product or there is none."""
+
+    l2: Positive | None
+    l2_scope: Literal["device", "gcd", "xcd"]
+    last_level: Positive | None
+
+
+class Product(Model):
+    """One card. For roofline text only: running code reads units, XCDs and L2 from the device.
+
+    `units` are compute units or SMs, `reported_units` what the runtime's multiProcessorCount says;
+    memory in GB and TB/s, dense peaks in TFLOPS.
+    """
+
+    units: Positive | None
+    reported_units: Positive | None = None
+    xcds: Positive | None = None
+    l2: Positive | None = None
+    memory_gb: Positive | None = None
+    memory_tbs: Annotated[float, Field(gt=0)] | None = None
+    bf16_tflops: Positive | None = None
+    fp8_tflops: Positive | None = None
+    doc: Text | None = None
+
+
+#: Groups that become facts, by key; `products` stay out on purpose.
+GROUPS: dict[str, type[Model]] = {
+    "compile": Compile,
+    "detect": Detect,
+    "wave": Wave,
+    "unit": Unit,
+    "regs": Regs,
+    "block": Block,
+    "shared": Shared,
+    "bounds": Bounds,
+    "cluster": Cluster,
+    "launch": Launch,
+    "copy": Copy,
+    "matrix": Matrix,
+    "fp8": Fp8,
+    "bf16": Bf16,
+    "atomics": Atomics,
+    "access": Access,
+    "cache": Cache,
+}

@@ -1,0 +1,201 @@
+"""The model of `specs/families/<family>.yaml`: one kernel family, for every target.
+
+Expressions stay text here. Cross references (names, tiles, kernels) are checked in `dsv4gen.spec.references`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dsv4gen.spec.models import Expression, Model, Name, Positive, Table, Text
+
+#: Element types a tensor may have; u8 also carries raw FP8 and UE8M0 bytes.
+DTYPES = ("f32", "f16", "bf16", "f8e4m3fn", "f8e4m3fnuz", "u8", "i32", "u32", "i64", "bool")
+
+
+class Axis(Model):
+    """A size the caller chooses; with `per`, one value per entry of that axis, known on the device only."""
+
+    min: Expression
+    max: Expression
+    per: Name | None = None
+    doc: Text | None = None
+
+
+class Option(Model):
+    """A compile-time choice made in `load(...)`."""
+
+    choices: Annotated[tuple[Name, ...], Field(min_length=1)]
+    default: Name
+    doc: Text
+
+
+class Variants(Model):
+    """Implementations that an environment variable selects; `default` may name a platform gate."""
+
+    flag: Annotated[str, Field(pattern=r"^DSV4GEN_[A-Z0-9_]+$")]
+    choices: Annotated[tuple[Name, ...], Field(min_length=1)]
+    default: Annotated[str, Field(pattern=r"^(defaults\.)?[a-z][a-z0-9_]*$")]
+    doc: Text
+
+
+class Tensor(Model):
+    """One tensor argument.
+
+    Attributes:
+        dtype: one of DTYPES, or the name of an option whose choices are DTYPES.
+        shape: elements per dimension, expressions over axes, constants and scalars.
+        strides: elements between neighbours per dimension; a plain new name declares a run-time stride.
+        align: bytes the base address is a multiple of.
+        when: the tensor exists only if this holds for the chosen options.
+        bytes: size of a workspace, which has no shape.
+        init, restore: what a workspace must hold before the first launch, and holds again after each.
+        scope: who may share a workspace; `stream` means one per stream.
+        paths: launch paths that use a workspace; all of them when absent.
+    """
+
+    dtype: Name
+    shape: tuple[Expression, ...] | None = None
+    strides: tuple[Expression, ...] | None = None
+    align: Positive = 4
+    role: Literal["in", "out", "inout", "workspace"]
+    optional: bool = False
+    when: Expression | None = None
+    bytes: Expression | None = None
+    init: Literal["zero", "none"] | None = None
+    restore: Literal["zero", "none"] | None = None
+    scope: Literal["call", "stream"] | None = None
+    paths: tuple[Name, ...] | None = None
+    doc: Text | None = None
+
+
+class Scalar(Model):
+    """A run-time number that is neither an axis nor a stride."""
+
+    dtype: Literal["i32", "u32", "i64", "f32"]
+    min: Expression | None = None
+    max: Expression | None = None
+    doc: Text | None = None
+
+
+class LaunchPath(Model):
+    """One way to run an op, chosen on the host.
+
+    Attributes:
+        variant: the variant this path belongs to; every variant when absent.
+        requires: expressions over target facts; the path is not built where one is false.
+        domain: shapes for which the path is correct.
+        prefer: shapes for which it is wanted; the first path whose `prefer` holds is taken.
+        launches: kernels in launch order.
+    """
+
+    name: Name
+    variant: Name | None = None
+    requires: tuple[Expression, ...] = ()
+    domain: Expression
+    prefer: Expression
+    launches: Annotated[tuple[Name, ...], Field(min_length=1)]
+    doc: Text | None = None
+
+
+class Op(Model):
+    """One callable operation; `params` is the order of the kernel's arguments."""
+
+    summary: Text
+    tensors: Table[Tensor]
+    scalars: Table[Scalar] = Table({})
+    params: Annotated[tuple[Name, ...], Field(min_length=1)]
+    launch_paths: Annotated[tuple[LaunchPath, ...], Field(min_length=1)]
+
+
+class Fits(Model):
+    """What one block needs, as expressions over constants, tile values and target facts."""
+
+    threads: Expression
+    shared_bytes: Expression
+
+
+class RowPath(Model):
+    """One way to process a row, chosen on the device; `domain` and `prefer` as in a launch path."""
+
+    name: Name
+    domain: Expression
+    prefer: Expression
+    doc: Text | None = None
+
+
+class Bucket(Model):
+    """A host-side choice of tile: the first bucket whose `when` holds."""
+
+    when: Expression
+    tile: Table[int]
+
+
+class Index(Model):
+    """The largest value of an address computation, and the width of the signed type it is computed in."""
+
+    value: Expression
+    bits: Literal[32, 64]
+    doc: Text | None = None
+
+
+class Kernel(Model):
+    """One kernel template instantiated per option and tile.
+
+    Attributes:
+        symbol: name pattern; `{x}` is an option or a tile dimension.
+        entry: the body's function (hip_cuda); the template's function otherwise.
+        grid: blocks along x, y, z.
+        cluster: blocks per cluster along x; no cluster when absent.
+        pdl: launched as a programmatic dependent of the launch before it, where the target can.
+        tiles: legal values per tile dimension; Triton kernels include num_warps and num_stages.
+        constexprs: further compile-time arguments of a Triton kernel.
+    """
+
+    symbol: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*(\{[a-z_][a-z0-9_]*\}[a-z0-9_]*)*$")]
+    entry: Name
+    grid: tuple[Expression, Expression, Expression]
+    cluster: Expression | None = None
+    pdl: bool = False
+    tiles: Table[Annotated[tuple[int, ...], Field(min_length=1)]]
+    constexprs: Table[Expression] = Table({})
+    fits: Fits
+    row_paths: tuple[RowPath, ...] = ()
+    buckets: Annotated[tuple[Bucket, ...], Field(min_length=1)]
+    indices: Table[Index] = Table({})
+    doc: Text | None = None
+
+
+class Floors(Model):
+    """What no implementation can avoid: bytes moved and operations, for explain and bench."""
+
+    bytes: Expression
+    flops: Expression
+
+
+class Shapes(Model):
+    """Axis values that tests and benchmarks share."""
+
+    test: tuple[Table[int], ...]
+    bench: tuple[Table[int], ...]
+
+
+class FamilySpec(Model):
+    """One kernel family."""
+
+    family: Name
+    summary: Text
+    language: Literal["hip_cuda", "triton"]
+    template: Annotated[str, Field(pattern=r"^[a-z0-9_]+\.(cu|py)\.jinja$")]
+    reference: Name
+    axes: Table[Axis]
+    constants: Table[int] = Table({})
+    options: Table[Option] = Table({})
+    variants: Variants | None = None
+    ops: Table[Op]
+    kernels: Table[Kernel]
+    floors: Floors
+    hazards: tuple[Name, ...]
+    shapes: Shapes
