@@ -2,12 +2,73 @@
 
 Modules in dependency order:
 
-    process      run one program: argument lists, a private folder, signals named
-    store        compiled results kept by content, published by rename, checked when read
-    diagnostics  compiler messages, mapped back to template lines
-    host         C++ for this machine's CPU, shared by the SIMT build and the emulator
+    process         run one program: argument lists, a private folder, signals named
+    store           compiled results kept by content, published by rename, checked when read
+    diagnostics     compiler messages, mapped back to template lines
+    locate          where programs and libraries are, and their version texts
+    host            C++ for this machine's CPU, shared by the SIMT build and the emulator
+    elf, msgpack    file formats of code objects
+    resources       registers, spills, shared memory of one kernel, and the check against a budget
+    hsaco, cubin    resources read from AMD and NVIDIA code objects
+    code            what a compiler takes and gives
+    hip             clang or ziglang: HIP C++ to hsaco
+    nvrtc_worker    a program: NVRTC in a process of its own
+    cuda            NVRTC or nvcc: CUDA C++ to cubin
+    compile         `compile_source`: choice of compiler, cache, checks
+    parallel        many compiles at once within cores and memory
+    tools           `find_tools`: what this machine has
 
-Nothing is probed at import; a missing tool is an error only in the step that needs it.
+Nothing is probed at import; a missing tool is an error only in the step that needs it. The names below are
+imported on first use.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dsv4gen.toolchain.code import CodeObject
+    from dsv4gen.toolchain.compile import choose_compiler, compile_source
+    from dsv4gen.toolchain.host import HostCompiler, compile_shared, host_compiler
+    from dsv4gen.toolchain.parallel import Finished, Task, run_tasks
+    from dsv4gen.toolchain.resources import KernelResources, check_budget
+    from dsv4gen.toolchain.tools import Tool, find_tools
+
+__all__ = [
+    "CodeObject",
+    "Finished",
+    "HostCompiler",
+    "KernelResources",
+    "Task",
+    "Tool",
+    "check_budget",
+    "choose_compiler",
+    "compile_shared",
+    "compile_source",
+    "find_tools",
+    "host_compiler",
+    "run_tasks",
+]
+
+_HOMES = {
+    "CodeObject": "code",
+    "Finished": "parallel",
+    "HostCompiler": "host",
+    "KernelResources": "resources",
+    "Task": "parallel",
+    "Tool": "tools",
+    "check_budget": "resources",
+    "choose_compiler": "compile",
+    "compile_shared": "host",
+    "compile_source": "compile",
+    "find_tools": "tools",
+    "host_compiler": "host",
+    "run_tasks": "parallel",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

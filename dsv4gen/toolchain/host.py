@@ -6,25 +6,20 @@ ziglang is called without a C++ library (building its own takes a minute on firs
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import platform
 import re
-import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from dsv4gen.base.errors import ToolMissing, UsageError, raise_all
-from dsv4gen.toolchain import diagnostics, process
+from dsv4gen.toolchain import diagnostics, locate, process
 from dsv4gen.toolchain.store import Store, content_key
 
 BASE_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared")
 ZIG_FLAGS = ("-nostdlib++", "-nostdinc++", "-fno-sanitize=undefined")
 KINDS = ("g++", "clang++", "zig")
-CLANG_VERSIONS = tuple(range(26, 14, -1))
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ def host_compiler(kind: str | None = None) -> HostCompiler:
     for candidate in KINDS if kind is None else (kind,):
         command = _command(candidate)
         if command is not None:
-            return HostCompiler(candidate, command, version_text(command))
+            return HostCompiler(candidate, command, locate.version_text(command))
     raise ToolMissing(
         f"no C++ compiler for this machine's CPU: looked for {kind or ', '.join(KINDS)}",
         remedy="apt-get install g++, or pip install ziglang",
@@ -96,51 +91,11 @@ def compile_shared(
     return folder / f"{name}.so"
 
 
-def version_text(command: Sequence[str]) -> str:
-    """The line of `--version` that identifies a tool, wherever it is installed.
-
-    Raises:
-        ToolMissing: the program cannot be started or does not know `--version`.
-    """
-    return _version_text(tuple(command))
-
-
-@functools.lru_cache(maxsize=64)
-def _version_text(command: tuple[str, ...]) -> str:
-    with process.private_folder("version") as folder:
-        try:
-            outcome = process.run([*command, "--version"], folder, timeout_s=60)
-        except OSError as error:
-            raise ToolMissing(f"{command[0]} cannot be started: {error.strerror}") from error
-    if not outcome.succeeded:
-        raise ToolMissing(
-            f"{outcome.shown_command}: {outcome.reason}", remedy="reinstall it or choose another compiler"
-        )
-    lines = [line.strip() for line in outcome.output.splitlines() if line.strip()]
-    # NVIDIA's tools print their name and a copyright first.
-    telling = [line for line in lines if line.startswith("Cuda compilation tools")]
-    return (telling or lines or [""])[0]
-
-
-def ziglang_command() -> tuple[str, ...] | None:
-    """How to call the zig of this Python, or None when the package is absent; zig itself is not started."""
-    return (sys.executable, "-m", "ziglang") if find_spec("ziglang") is not None else None
-
-
-def find_clang(program: str = "clang++") -> Path | None:
-    """The newest `clang++-NN` on the search path, else plain `clang++`."""
-    for name in (*(f"{program}-{number}" for number in CLANG_VERSIONS), program):
-        found = shutil.which(name)
-        if found:
-            return Path(found)
-    return None
-
-
 def _command(kind: str) -> tuple[str, ...] | None:
     if kind == "zig":
-        zig = ziglang_command()
-        return None if zig is None else (*zig, "c++")
-    found = find_clang() if kind == "clang++" else shutil.which("g++")
+        zig = locate.find_zig()
+        return None if zig is None else (str(zig), "c++")
+    found = locate.find_llvm("clang++") if kind == "clang++" else locate.find_program("g++")
     return None if found is None else (str(found),)
 
 

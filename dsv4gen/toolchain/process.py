@@ -13,10 +13,12 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from dsv4gen.base.paths import PACKAGE
 
 DEFAULT_TIMEOUT_S = 600.0
 
@@ -91,8 +93,17 @@ class Outcome:
         return f"killed by signal {number} ({name}{hint})"
 
 
-def run(command: Sequence[str], folder: Path, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Outcome:
+def run(
+    command: Sequence[str],
+    folder: Path,
+    *,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    variables: Mapping[str, str] | None = None,
+) -> Outcome:
     """Run a program in `folder` with its temporary files there; both output streams are kept as one text.
+
+    Args:
+        variables: environment variables added to the caller's.
 
     Raises:
         OSError: the program cannot be started.
@@ -101,7 +112,7 @@ def run(command: Sequence[str], folder: Path, *, timeout_s: float = DEFAULT_TIME
     with subprocess.Popen(
         list(command),
         cwd=folder,
-        env=_environment(folder),
+        env={**_environment(), **(variables or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -126,10 +137,18 @@ def private_folder(purpose: str) -> Iterator[Path]:
         yield Path(name)
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """The caller's variables without those that bend compilers; English messages; temporaries in `folder`."""
+def own_package_variables() -> dict[str, str]:
+    """Variables with which a new Python finds this very package, installed or not."""
+    inherited = os.environ.get("PYTHONPATH")
+    root = str(PACKAGE.parent)
+    return {"PYTHONPATH": f"{root}{os.pathsep}{inherited}" if inherited else root}
+
+
+def _environment() -> dict[str, str]:
+    """The caller's variables without those that bend compilers; messages in English."""
     kept = {name: value for name, value in os.environ.items() if name not in _STRAY_VARIABLES}
-    return {**kept, "LC_ALL": "C", "TMPDIR": str(folder)}
+    # Every program runs in a private folder and keeps its temporary files there.
+    return {**kept, "LC_ALL": "C", "TMPDIR": "."}
 
 
 def _known_signals() -> frozenset[int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dsv4gen.base.errors import CompileError, Place, Problems, ToolMissing, UsageError
-from dsv4gen.toolchain import host
+from dsv4gen.toolchain import host, locate
 from tests.toolchain.stubs import path_with, write_program
 from tests.tools import need_module, need_tool
 
@@ -32,7 +32,7 @@ def compiler(request: pytest.FixtureRequest) -> host.HostCompiler:
         need_tool("g++")
     elif kind == "zig":
         need_module("ziglang")
-    elif host.find_clang() is None:
+    elif locate.find_llvm("clang++") is None:
         need_tool("clang++-22")
     return host.host_compiler(kind)
 
@@ -102,7 +102,7 @@ def test_the_version_text_is_in_the_key_and_the_path_is_not(
 
 def test_without_any_compiler_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(host, "find_spec", lambda _: None)
+    monkeypatch.setattr(locate, "find_spec", lambda _: None)
     with pytest.raises(ToolMissing) as raised:
         host.compile_shared(ADD)
     assert "pip install ziglang" in raised.value.remedy

@@ -47,7 +47,7 @@ def test_stray_variables_do_not_reach_a_compiler(tmp_path: Path, monkeypatch: py
     outcome = process.run([sys.executable, "-c", script], tmp_path)
     assert "CPATH" not in outcome.output
     assert "NVCC_APPEND_FLAGS" not in outcome.output
-    assert str(tmp_path) in outcome.output
+    assert outcome.output.endswith("\n.\n")
 
 
 def test_the_shown_command_can_be_pasted(tmp_path: Path) -> None:
