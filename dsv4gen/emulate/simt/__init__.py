@@ -2,11 +2,14 @@
 
 Modules in dependency order:
 
-    protocol.h, fiber.h, memory.h, engine.h, engine.cpp, worker.cpp    the worker process, C++ without its library
     memory_file  arrays in memory shared with the worker, poison around them
     findings     the engine's findings in words
+    protocol     requests and reports
     worker       building, starting and stopping the worker
     program      SimtProgram: build, launch
+
+The worker itself is C++ without the C++ library: protocol.h, fiber.h (stack switch), memory.h (stacks, shared
+memory, the window of arrays), engine.h and engine.cpp (the scheduler), worker.cpp (entry, signals, simt_*).
 
 What it shows: wrong lane arithmetic on either wave size, votes and shuffles in divergent flow, missing and
 divergent barriers (run several orders), accesses outside of arrays and of shared memory, hangs.

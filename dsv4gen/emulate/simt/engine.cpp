@@ -55,6 +55,7 @@ void Engine::start_cluster(const u32* cluster_index) {
     for (u32 axis = 0; axis < 3; ++axis) block.index[axis] = cluster_index[axis] * shape[axis] + inside[axis];
     block.threads = thread_table + rank * threads_;
     block.shared = SharedSlot{shared_area.end(rank)};
+    block.ended = 0;
     for (u32 index = 0; index < threads_; ++index) {
       Thread& thread = block.threads[index];
       const u32 slot = rank * threads_ + index;
@@ -68,6 +69,7 @@ void Engine::start_cluster(const u32* cluster_index) {
       fiber_start(thread.fiber, stacks.low(slot), stacks.bytes(slot), enter);
     }
   }
+  cluster_has_met_ = false;
   counters().blocks += cluster_blocks_;
 }
 
@@ -195,11 +197,13 @@ bool Engine::release_barriers() {
   }
   if (released || at_cluster_barrier == 0) return released;
   if (ended != nullptr) {
-    find(kMissedBarrier, cluster_leader, cluster_leader->line).other_thread = ended->self.thread;
+    find(kMissedClusterBarrier, cluster_leader, cluster_leader->line).detail = ended->self.cluster_rank;
+    stopped_ = true;
     return false;
   }
   for (u32 index = 0; index < threads_ * cluster_blocks_; ++index) thread_table[index].state = kReady;
   ++counters().cluster_barriers;
+  cluster_has_met_ = true;
   return true;
 }
 
@@ -214,6 +218,8 @@ bool Engine::same_barrier(const Block& block, const Thread** leader) {
     Finding& finding = find(other.state == kEnded ? kMissedBarrier : kDivergentBarrier, *leader, (*leader)->line);
     finding.other_thread = other.self.thread;
     finding.other_line = other.line;
+    finding.detail = other.state;
+    stopped_ = true;
     return false;
   }
   return true;

@@ -40,6 +40,7 @@ struct Thread {
 
 struct Block {
   u32 index[3];
+  u32 ended;  // threads that have
   Thread* threads;
   SharedSlot shared;
 };
@@ -68,7 +69,7 @@ class Engine {
   // Called on a fiber: give up the launch.
   void stop() {
     stopped_ = true;
-    park(kEnded, 0, 0, 0, 0);
+    park(kEnded, 0, 0, current_->line, 0);
   }
 
   Block& block_of(u32 rank);
@@ -78,11 +79,8 @@ class Engine {
   u64 shared_limit() const { return request_.shared_limit; }
   Counters& counters() { return report_.counters; }
 
-  bool has_ended(const Block& block) const {
-    for (u32 index = 0; index < threads_; ++index)
-      if (block.threads[index].state != kEnded) return false;
-    return true;
-  }
+  bool has_ended(const Block& block) const { return block.ended == threads_; }
+  bool cluster_has_met() const { return cluster_has_met_; }
 
   // A new finding about `thread` (null: about no thread), or a spare one when the report is full.
   Finding& find(FindingKind kind, const Thread* thread, u32 line) {
@@ -107,6 +105,7 @@ class Engine {
 
   static void enter() {
     running_->kernel_(running_->request_.params);
+    ++running_->current_block().ended;
     running_->park(kEnded, 0, 0, 0, 0);
   }
 
@@ -146,6 +145,7 @@ class Engine {
   Kernel kernel_ = nullptr;
   u32 random_, threads_ = 0, cluster_blocks_ = 0;
   bool stopped_ = false;
+  bool cluster_has_met_ = false;  // at a cluster barrier: from then on all its blocks are known to have started
   Thread* current_ = nullptr;
   Fiber scheduler_;
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dsv4gen.emulate.simt.memory_file import Placed
@@ -12,7 +12,13 @@ from dsv4gen.emulate.simt.memory_file import Placed
 FINDING = struct.Struct("<8I2Q")
 
 _SIGNAL = 1
-_STATES = {5: "has ended", 3: "is at a block barrier", 4: "is at a cluster barrier"}
+_VOTE, _SHUFFLE, _BLOCK_BARRIER, _CLUSTER_BARRIER, _ENDED = 1, 2, 3, 4, 5
+_STATES = {
+    _VOTE: "at a vote",
+    _SHUFFLE: "at a shuffle",
+    _BLOCK_BARRIER: "at a block barrier",
+    _CLUSTER_BARRIER: "at a cluster barrier",
+}
 _SHARED, _STACK = 2, 3
 
 
@@ -35,21 +41,23 @@ class Finding:
         kind, x, y, z, *numbers = FINDING.unpack(raw)
         return cls(kind, (x, y, z), *numbers)
 
-    @property
-    def is_signal(self) -> bool:
-        """Whether the worker died with this finding."""
-        return self.kind == _SIGNAL
-
     def text(self, kernel: str, regions: Sequence[Placed]) -> str:
         """The finding as one line."""
         where = f"kernel {kernel}, block {self.block}, thread {self.thread}"
         where += f", line {self.line}" if self.line else ""
-        return f"{where}: {self._crash(regions) if self.is_signal else _WORDS[self.kind](self)}"
+        return f"{where}: {self._crash(regions) if self.kind == _SIGNAL else self._words()}"
+
+    def _words(self) -> str:
+        numbers = {"detail": self.detail, "detail2": self.detail2, "other_thread": self.other_thread}
+        other = self._other if self.detail in _STATES or self.detail == _ENDED else ""
+        return _WORDS[self.kind].format(**numbers, signed=self._signed, other=other)
 
     @property
     def _other(self) -> str:
-        state = _STATES.get(self.detail, f"is at line {self.other_line}")
-        return f"thread {self.other_thread} {state}"
+        if self.detail == _ENDED:
+            return f"thread {self.other_thread} has ended"
+        same = " in another call" if self.other_line == self.line else ""
+        return f"thread {self.other_thread} is {_STATES[self.detail]} at line {self.other_line}{same}"
 
     @property
     def _signed(self) -> int:
@@ -74,7 +82,7 @@ def _nearest(address: int, regions: Sequence[Placed]) -> str:
     if not regions or min(_distance(address, region) for region in regions) > 1 << 30:
         return f"at {address:#x}, far from every array"
     region = min(regions, key=lambda region: _distance(address, region))
-    name = " / ".join(region.names)
+    name = region.label
     if address < region.address:
         return f"{region.address - address} bytes before array {name}"
     if address >= region.address + region.size:
@@ -86,17 +94,20 @@ def _distance(address: int, region: Placed) -> int:
     return max(region.address - address, address - region.address - region.size, 0)
 
 
-_WORDS: dict[int, Callable[[Finding], str]] = {
-    2: lambda finding: "no kernel of this name in the program",
-    3: lambda finding: f"divergent vote or shuffle in a logical warp: {finding._other}",
-    4: lambda finding: f"shuffle from lane {finding.detail} of the wave, which is not active in it",
-    5: lambda finding: f"divergent barrier: {finding._other}",
-    6: lambda finding: f"barrier that thread {finding.other_thread} misses, because it has ended",
-    7: lambda finding: f"shared memory of {finding.detail} bytes exceeds the limit of {finding.detail2}",
-    8: lambda finding: f"second shared struct of {finding.detail} bytes, the first has {finding.detail2}",
-    9: lambda finding: f"shared memory written at byte {finding._signed} of a struct of {finding.detail2} bytes",
-    10: lambda finding: f"address {finding.detail:#x} is not a multiple of {finding.detail2}",
-    11: lambda finding: f"rank {finding.detail} in a cluster of {finding.detail2} blocks",
-    12: lambda finding: f"remote access to byte {finding._signed} of a shared struct of {finding.detail2} bytes",
-    13: lambda finding: f"remote access to the shared memory of rank {finding.detail}, which has ended",
+# By FindingKind; braces take the finding's numbers.
+_WORDS = {
+    2: "no kernel of this name in the program",
+    3: "divergent vote or shuffle in a logical warp: {other}",
+    4: "shuffle from lane {detail} of the wave, which does not take part in it",
+    5: "divergent barrier: {other}",
+    6: "barrier that thread {other_thread} misses, because it has ended",
+    7: "cluster barrier that the block of rank {detail} misses, because it has ended",
+    8: "shared memory of {detail} bytes exceeds the limit of {detail2}",
+    9: "second shared struct, of {detail} bytes; the first has {detail2}",
+    10: "shared memory written at byte {signed} of a struct of {detail2} bytes",
+    11: "address {detail:#x} is not a multiple of {detail2}",
+    12: "rank {detail} in a cluster of {detail2} blocks",
+    13: "remote access at byte {signed} of a shared struct of {detail2} bytes",
+    14: "remote access to rank {detail} before any cluster barrier: its block may not have started",
+    15: "remote access to the shared memory of rank {detail}, whose block has ended",
 }

@@ -48,9 +48,10 @@ constexpr u32 kMaxClusterBlocks = 16;
 struct SharedSlot {
   char* end = nullptr;   // first byte of the page that traps
   char* base = nullptr;  // the block's struct; null until a thread has declared it
-  u32 bytes = 0;
+  u32 bytes = 0, alignment = 1;
 
-  void declare(u32 size, u32 alignment) {
+  void declare(u32 size, u32 wanted_alignment) {
+    alignment = wanted_alignment;
     const u64 low = (reinterpret_cast<u64>(end) - size) & ~static_cast<u64>(alignment - 1);
     base = reinterpret_cast<char*>(low);
     bytes = size;

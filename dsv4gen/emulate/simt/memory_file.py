@@ -1,8 +1,8 @@
-"""The memory file that the worker and Python share: where arrays go, what lies around them, and the way back.
+"""The memory file that worker and Python share: where arrays go, what lies around them, and the way back.
 
-An array (any strides) is taken as the span of bytes it covers; arrays whose spans overlap share one region, so
-views of one buffer stay aliased. Each region ends where unmapped memory begins, with the original addresses
-modulo 16, and what is left of its pages is poison that is checked after the launch:
+An array (any strides) is taken as the span of bytes it covers; arrays whose spans overlap share one region,
+so views of one buffer stay aliased. Each region ends where unmapped memory begins, with the original
+addresses modulo 16, and what is left of its pages is poison that is checked after the launch:
 
     | poison | span of the array(s) | < 16 bytes of poison | nothing mapped for a mebibyte or more
 """
@@ -47,6 +47,11 @@ class Placed:
         return self.high - self.low
 
     @property
+    def label(self) -> str:
+        """The arrays' names for messages."""
+        return " / ".join(self.names)
+
+    @property
     def lead(self) -> int:
         """Bytes of poison before the span."""
         return self.address - self.page_address
@@ -87,15 +92,21 @@ def copy_out(region: Placed, file: Bytes) -> None:
 def overwritten_poison(region: Placed, file: Bytes) -> int | None:
     """Offset from the span's first byte of a poison byte that was changed, None when all are whole."""
     pages = _pages(region, file)
-    changed = pages != POISON
-    changed[region.lead : region.lead + region.size] = False
-    found = np.flatnonzero(changed)
-    return int(found[0]) - region.lead if found.size else None
+    before = np.flatnonzero(pages[: region.lead] != POISON)
+    if before.size:
+        return int(before[-1]) - region.lead
+    after = np.flatnonzero(pages[region.lead + region.size :] != POISON)
+    return region.size + int(after[0]) if after.size else None
+
+
+def first_address(array: Array) -> int:
+    """The host address of an array's first element."""
+    return int(array.__array_interface__["data"][0])
 
 
 def span(array: Array) -> tuple[int, int]:
     """The host addresses [low, high) an array covers."""
-    low = high = int(array.__array_interface__["data"][0])
+    low = high = first_address(array)
     if array.size == 0:
         return low, high
     for extent, stride in zip(array.shape, array.strides, strict=True):

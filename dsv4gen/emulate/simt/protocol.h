@@ -1,4 +1,4 @@
-// What the worker and its Python side (worker.py) share: one request and one report at the start of a memory file.
+// What the worker and its Python side (protocol.py) share: one request and one report at the start of a memory file.
 // The sizes are compared when a worker starts, so that the two descriptions cannot drift apart.
 #pragma once
 
@@ -9,20 +9,23 @@ using i64 = long long;
 
 enum Order : u32 { kAscending, kDescending, kRandom };
 
+// Beside kind, block, thread and line a finding holds what its kind says; `other` is another thread, `state` its State.
 enum FindingKind : u32 {
-  kSignal = 1,           // detail: signal, detail2: address, other_line: 1 when a write, other_thread: Area
+  kSignal = 1,            // detail: signal, detail2: address, other_thread: Area, other_line: 1 for a write
   kUnknownSymbol,
-  kDivergentCollective,  // other_thread is at other_line, or in the state given by detail
-  kInactiveSource,       // detail: the lane that was read
-  kDivergentBarrier,
-  kMissedBarrier,        // other_thread has ended
-  kSharedLimit,          // detail: bytes wanted, detail2: limit
-  kSharedTwice,          // detail: bytes wanted, detail2: bytes of the first declaration
-  kSharedGuard,          // detail: offset from the start of the struct (signed), detail2: size of the struct
-  kMisaligned,           // detail: address, detail2: alignment
-  kRemoteRank,           // detail: rank, detail2: blocks in the cluster
-  kRemoteAddress,        // detail: offset from the start of the struct (signed), detail2: size of the struct
-  kRemoteEnded,          // detail: rank of the block that has ended
+  kDivergentCollective,   // other_thread, other_line, detail: state
+  kInactiveSource,        // detail: lane of the wave
+  kDivergentBarrier,      // other_thread, other_line, detail: state
+  kMissedBarrier,         // other_thread
+  kMissedClusterBarrier,  // detail: rank of the block that has ended
+  kSharedLimit,           // detail: bytes wanted, detail2: limit
+  kSharedTwice,           // detail: bytes wanted, detail2: bytes of the first struct
+  kSharedGuard,           // detail: offset from the struct's start (signed), detail2: its bytes
+  kMisaligned,            // detail: address, detail2: alignment
+  kRemoteRank,            // detail: rank, detail2: blocks in the cluster
+  kRemoteAddress,         // detail: offset from the struct's start (signed), detail2: its bytes
+  kRemoteEarly,           // detail: rank
+  kRemoteEnded,           // detail: rank of the block that has ended
 };
 
 enum Area : u32 { kElsewhere, kGlobalMemory, kSharedMemory, kStack };

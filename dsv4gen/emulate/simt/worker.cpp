@@ -68,6 +68,14 @@ void serve(int file) {
   engine = nullptr;
 }
 
+// On a fiber: record what its kernel did wrong and leave it for good.
+void report_and_stop(FindingKind kind, u32 line, u64 detail, u64 detail2) {
+  Finding& finding = engine->find(kind, engine->current(), line);
+  finding.detail = detail;
+  finding.detail2 = detail2;
+  engine->stop();
+}
+
 int number_in(const char* text) {
   int number = 0;
   for (; *text != 0; ++text) number = number * 10 + (*text - '0');
@@ -90,47 +98,34 @@ void simt_cluster_barrier(u32 line) { engine->park(kAtClusterBarrier, 0, 0, line
 void* simt_shared(u32 bytes, u32 alignment, u32 line) {
   SharedSlot& shared = engine->current_block().shared;
   if (shared.base != nullptr && shared.bytes == bytes) return shared.base;
-  const bool fits = bytes <= engine->shared_limit();
-  if (shared.base != nullptr || !fits) {
-    Finding& finding = engine->find(fits ? kSharedTwice : kSharedLimit, engine->current(), line);
-    finding.detail = bytes;
-    finding.detail2 = fits ? shared.bytes : engine->shared_limit();
-    engine->stop();
-  }
+  if (bytes > engine->shared_limit()) report_and_stop(kSharedLimit, line, bytes, engine->shared_limit());
+  if (shared.base != nullptr) report_and_stop(kSharedTwice, line, bytes, shared.bytes);
   shared.declare(bytes, alignment);
   if (engine->counters().shared_bytes < bytes) engine->counters().shared_bytes = bytes;
   return shared.base;
 }
 
 const void* simt_aligned(const void* address, u32 alignment, u32 line) {
-  if (reinterpret_cast<u64>(address) % alignment != 0) {
-    Finding& finding = engine->find(kMisaligned, engine->current(), line);
-    finding.detail = reinterpret_cast<u64>(address);
-    finding.detail2 = alignment;
-    engine->stop();
-  }
+  const u64 number = reinterpret_cast<u64>(address);
+  if (number % alignment != 0) report_and_stop(kMisaligned, line, number, alignment);
   return address;
 }
 
 void* simt_remote(const void* local, u32 bytes, u32 rank, u32 line) {
   const SharedSlot& own = engine->current_block().shared;
   const i64 offset = static_cast<const char*>(local) - own.base;
-  FindingKind kind = kRemoteRank;
-  u64 detail = rank, detail2 = engine->cluster_blocks();
-  if (rank < engine->cluster_blocks()) {
-    SharedSlot& peer = engine->block_of(rank).shared;
-    const bool inside = offset >= 0 && offset + bytes <= own.bytes;
-    if (peer.base == nullptr) peer.declare(own.bytes, 128);
-    if (inside && !engine->has_ended(engine->block_of(rank))) return peer.base + offset;
-    kind = inside ? kRemoteEnded : kRemoteAddress;
-    detail = inside ? rank : static_cast<u64>(offset);
-    detail2 = own.bytes;
+  if (rank >= engine->cluster_blocks()) {
+    report_and_stop(kRemoteRank, line, rank, engine->cluster_blocks());
+  } else if (offset < 0 || offset + bytes > own.bytes) {
+    report_and_stop(kRemoteAddress, line, static_cast<u64>(offset), own.bytes);
+  } else if (!engine->cluster_has_met()) {
+    report_and_stop(kRemoteEarly, line, rank, 0);
+  } else if (engine->has_ended(engine->block_of(rank))) {
+    report_and_stop(kRemoteEnded, line, rank, 0);
   }
-  Finding& finding = engine->find(kind, engine->current(), line);
-  finding.detail = detail;
-  finding.detail2 = detail2;
-  engine->stop();
-  return nullptr;
+  SharedSlot& peer = engine->block_of(rank).shared;
+  if (peer.base == nullptr) peer.declare(own.bytes, own.alignment);
+  return peer.base + offset;
 }
 
 }  // extern "C"

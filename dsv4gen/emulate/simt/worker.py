@@ -1,24 +1,28 @@
-"""The worker process: built once from the C++ beside this file, one per program, restarted after a death.
+"""The worker process: built once from the C++ beside this file, one per program.
 
-A launch writes a request into the memory file, wakes the worker with a byte and waits for one back. A kernel that
-crashes or hangs takes only the worker with it; the arrays are in the file and come back all the same.
+A launch writes a request into the memory file, wakes the worker with a byte and waits for one back. A kernel
+that crashes or hangs takes only the worker with it; the arrays are in the file and come back all the same.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import platform
 import select
 import signal
 import struct
 import subprocess
 import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from dsv4gen.base.errors import EmulationError, raise_all
-from dsv4gen.emulate.simt.memory_file import PAGE, Bytes
+from dsv4gen.emulate.simt import protocol
+from dsv4gen.emulate.simt.memory_file import Bytes, Placed, copy_in
 from dsv4gen.toolchain import diagnostics, process
 from dsv4gen.toolchain.host import ZIG_FLAGS, HostCompiler
 from dsv4gen.toolchain.store import Store, content_key
@@ -29,7 +33,7 @@ _GREETING = struct.Struct("<3I")
 _PATIENCE_S = 2.0
 
 
-def build_worker(compiler: HostCompiler, *, extra_flags: tuple[str, ...] = ()) -> Path:
+def build_worker(compiler: HostCompiler, extra_flags: tuple[str, ...] = ()) -> Path:
     """The worker executable, from the cache or compiled now.
 
     Raises:
@@ -40,52 +44,60 @@ def build_worker(compiler: HostCompiler, *, extra_flags: tuple[str, ...] = ()) -
     zig = ZIG_FLAGS if compiler.kind == "zig" else ()
     flags = (*_FLAGS, *zig, *extra_flags, "-ldl", "-o", "worker")
     store = Store.open("simt-worker")
-    key = content_key((*sources.values(), *flags, compiler.kind, compiler.version))
-    entry = store.get(key)
-    if entry is None:
-        with process.private_folder("simt") as work:
-            for name, content in sources.items():
-                (work / name).write_bytes(content)
-            outcome = process.run([*compiler.command, *flags], work)
-            if not outcome.succeeded:
-                raise_all(diagnostics.compile_errors(outcome, what="the SIMT worker", file="worker.cpp"))
-            entry = store.put(key, {"worker": (work / "worker").read_bytes()}, described=" ".join(flags))
+    key = content_key((*sources.values(), *flags, compiler.kind, compiler.version, platform.machine()))
+    entry = store.get(key) or store.put(
+        key, {"worker": _compile(compiler, sources, flags)}, described=" ".join(flags)
+    )
     worker = entry / "worker"
-    worker.chmod(0o755)
+    if not os.access(worker, os.X_OK):
+        worker.chmod(0o755)
     return worker
 
 
-class Worker:
-    """A running worker and the memory file it shares with us."""
+def _compile(compiler: HostCompiler, sources: Mapping[str, bytes], flags: tuple[str, ...]) -> bytes:
+    with process.private_folder("simt") as work:
+        for name, content in sources.items():
+            (work / name).write_bytes(content)
+        outcome = process.run([*compiler.command, *flags], work)
+        if not outcome.succeeded:
+            raise_all(diagnostics.compile_errors(outcome, what="the SIMT worker", file="worker.cpp"))
+        return (work / "worker").read_bytes()
 
-    def __init__(self, executable: Path, program: Path, request_bytes: int, report_bytes: int) -> None:
+
+class Worker:
+    """A running worker and the memory file it shares with us; `wave` is its program's."""
+
+    def __init__(self, executable: Path, program: Path) -> None:
+        self._owner = os.getpid()
         self._file = _memory_file()
         self._size = 0
         self.memory: Bytes = np.empty(0, np.uint8)
-        self.grow(-(-(request_bytes + report_bytes) // PAGE) * PAGE)
+        self._grow(protocol.ARRAYS_OFFSET)
+        # Its own session, so that an interrupt typed at a terminal reaches us and not the worker.
         self._process = subprocess.Popen(
             [str(executable), str(self._file), str(program)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=(self._file,),
+            start_new_session=True,
         )
-        greeting = self._read(_GREETING.size, timeout_s=60)
-        if len(greeting) != _GREETING.size:
-            status = self._process.wait()
-            self.close()
-            raise EmulationError(f"the SIMT worker did not start (exit status {status})")
-        self.wave, *sizes = _GREETING.unpack(greeting)
-        if sizes != [request_bytes, report_bytes]:
-            self.close()
-            raise EmulationError("the SIMT worker and program.py disagree about the protocol")
+        self.close = weakref.finalize(self, _shut_down, self._process, self._file, self._owner)
+        self.wave = self._greet()
 
-    def grow(self, size: int) -> None:
-        """Make the memory file at least `size` bytes long; `memory` then shows it as bytes."""
-        if size <= self._size:
-            return
-        os.ftruncate(self._file, size)
-        self._size = size
-        self.memory = np.frombuffer(mmap.mmap(self._file, size), np.uint8)
+    def is_ours(self) -> bool:
+        """False in a forked child of the process that started the worker, and after the worker's death."""
+        return self._owner == os.getpid() and self._process.poll() is None
+
+    def write(self, request: bytes, regions: Sequence[Placed]) -> None:
+        """Put a request and its arrays into the file."""
+        self._grow(max((region.file_offset + region.page_bytes for region in regions), default=0))
+        self.memory[: len(request)] = np.frombuffer(request, np.uint8)
+        for region in regions:
+            copy_in(region, self.memory)
+
+    def report(self) -> bytes:
+        """The report of the last launch."""
+        return self.memory[protocol.REQUEST_BYTES :][: protocol.REPORT_BYTES].tobytes()
 
     def launch(self, timeout_s: float) -> int | None:
         """Run the request in the file: None when it ended, else the signal that ended the worker."""
@@ -94,7 +106,7 @@ class Worker:
         if self._read(1, timeout_s):
             return None
         if self._process.poll() is None:
-            # The handler of this signal records which thread was running.
+            # The worker's handler of this signal records which thread was running.
             self._process.send_signal(signal.SIGTERM)
         try:
             return -self._process.wait(_PATIENCE_S)
@@ -102,17 +114,25 @@ class Worker:
             self._process.kill()
             return -self._process.wait()
 
-    def close(self) -> None:
-        """End the worker and give the memory back; arrays that were copied out stay valid."""
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+    def _greet(self) -> int:
+        """The wave in the worker's greeting, which also proves that both sides speak one protocol."""
+        greeting = self._read(_GREETING.size, timeout_s=60)
+        if len(greeting) != _GREETING.size:
+            status = self._process.poll()
+            self.close()
+            raise EmulationError(f"the SIMT worker did not start (exit status {status})")
+        wave, *sizes = _GREETING.unpack(greeting)
+        if sizes != [protocol.REQUEST_BYTES, protocol.REPORT_BYTES]:
+            self.close()
+            raise EmulationError("protocol.h and protocol.py of the SIMT worker differ")
+        return int(wave)
+
+    def _grow(self, size: int) -> None:
+        """Make the memory file at least `size` bytes long."""
+        if size > self._size:
+            os.ftruncate(self._file, size)
+            self._size = size
+            self.memory = np.frombuffer(mmap.mmap(self._file, size), np.uint8)
 
     def _read(self, count: int, timeout_s: float) -> bytes:
         """Up to `count` bytes from the worker; fewer when it has died or the time is up."""
@@ -120,6 +140,17 @@ class Worker:
         stream = self._process.stdout.fileno()
         ready, _, _ = select.select([stream], [], [], timeout_s)
         return os.read(stream, count) if ready else b""
+
+
+def _shut_down(process: subprocess.Popen[bytes], file: int, owner: int) -> None:
+    """End the worker and give its memory back; a forked child leaves its parent's worker alone."""
+    if os.getpid() == owner:
+        process.kill()
+        process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
+    os.close(file)
 
 
 def _memory_file() -> int:
