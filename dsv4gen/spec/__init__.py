@@ -12,13 +12,20 @@ check        a document against a model
 loaded       a checked model with its positions
 leaves       the facts a platform file states, with their sources
 inheritance  `extends` between platform files
+findings     mistakes of one spec, each at its key
+signature    argument types of a Triton kernel
+kernel_references, family_references
+             names that refer to nothing, tables that contradict each other
+tuning       the model of specs/tuning/<target>/<family>.yaml
+json_schema  schemas for editors
 load         every spec of a folder, all mistakes at once
 """
 
 from __future__ import annotations
 
 from dsv4gen.spec.family import FamilySpec
+from dsv4gen.spec.json_schema import json_schema
 from dsv4gen.spec.load import Specs, load_specs
 from dsv4gen.spec.loaded import Loaded
 
-__all__ = ["FamilySpec", "Loaded", "Specs", "load_specs"]
+__all__ = ["FamilySpec", "Loaded", "Specs", "json_schema", "load_specs"]

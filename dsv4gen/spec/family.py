@@ -149,6 +149,7 @@ class Kernel(Model):
         entry: the body's function (hip_cuda); the template's function otherwise.
         grid: blocks along x, y, z.
         cluster: blocks per cluster along x; no cluster when absent.
+        min_blocks: blocks that must fit one multiprocessor or compute unit at once, over tile dimensions.
         pdl: launched as a programmatic dependent of the launch before it, where the target can.
         tiles: legal values per tile dimension; Triton kernels include num_warps and num_stages.
         constexprs: further compile-time arguments of a Triton kernel.
@@ -158,6 +159,7 @@ class Kernel(Model):
     entry: Name
     grid: tuple[Expression, Expression, Expression]
     cluster: Expression | None = None
+    min_blocks: Expression = "1"
     pdl: bool = False
     tiles: Table[Annotated[tuple[int, ...], Field(min_length=1)]]
     constexprs: Table[Expression] = Table({})

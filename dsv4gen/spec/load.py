@@ -12,9 +12,12 @@ from dsv4gen.base import paths
 from dsv4gen.base.errors import DsvError, SpecError, raise_all
 from dsv4gen.spec.check import validate
 from dsv4gen.spec.family import FamilySpec
+from dsv4gen.spec.family_references import check_family, check_flags
 from dsv4gen.spec.inheritance import check_platforms
+from dsv4gen.spec.kernel_references import check_symbols
 from dsv4gen.spec.loaded import Loaded
 from dsv4gen.spec.platform import PlatformHead, PlatformSpec
+from dsv4gen.spec.tuning import TuningSpec, check_tuning
 from dsv4gen.spec.yaml_text import read_text
 
 M = TypeVar("M", bound=BaseModel)
@@ -22,14 +25,18 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Specs:
-    """Everything under one specs folder, by name; `platforms` includes the parents that are no targets."""
+    """Everything under one specs folder, by name.
+
+    `platforms` includes the parents that are no targets; `tuning` is by (target, family).
+    """
 
     families: dict[str, Loaded[FamilySpec]]
     platforms: dict[str, Loaded[PlatformHead]]
+    tuning: dict[tuple[str, str], Loaded[TuningSpec]]
 
 
 def load_specs(root: Path) -> Specs:
-    """Load `root/families/*.yaml` and `root/platforms/*.yaml`.
+    """Load `root/families/*.yaml`, `root/platforms/*.yaml` and `root/tuning/<target>/*.yaml`.
 
     Raises:
         SpecError, Problems: every mistake found, each with file, line and column.
@@ -37,10 +44,37 @@ def load_specs(root: Path) -> Specs:
     errors: list[DsvError] = []
     families = load_folder(root / "families", FamilySpec, "family", errors)
     platforms = load_folder(root / "platforms", PlatformSpec, "target", errors)
+    tuning = _load_tuning(root / "tuning", errors)
+    for loaded in families.values():
+        errors.extend(check_family(loaded))
     if not errors:
-        errors.extend(check_platforms(platforms))
+        errors.extend(_check_together(families, platforms, tuning))
     raise_all(errors)
-    return Specs(families, platforms)
+    return Specs(families, platforms, tuning)
+
+
+def _load_tuning(folder: Path, errors: list[DsvError]) -> dict[tuple[str, str], Loaded[TuningSpec]]:
+    found: dict[tuple[str, str], Loaded[TuningSpec]] = {}
+    for target in sorted(path for path in folder.glob("*") if path.is_dir()):
+        for family, loaded in load_folder(target, TuningSpec, "family", errors).items():
+            found[target.name, family] = loaded
+            if loaded.model.target != target.name:
+                message = f"target is '{loaded.model.target}' but the folder is named '{target.name}'"
+                errors.append(SpecError(message, place=loaded.place("target")))
+    return found
+
+
+def _check_together(
+    families: dict[str, Loaded[FamilySpec]],
+    platforms: dict[str, Loaded[PlatformHead]],
+    tuning: dict[tuple[str, str], Loaded[TuningSpec]],
+) -> list[SpecError]:
+    """Checks across files, made only when each file is sound by itself."""
+    errors = [*check_symbols(families), *check_flags(families), *check_platforms(platforms)]
+    targets = {name: loaded for name, loaded in platforms.items() if not loaded.model.abstract}
+    for loaded in tuning.values():
+        errors.extend(check_tuning(loaded, families, targets))
+    return errors
 
 
 def load_folder(folder: Path, model: type[M], name_key: str, errors: list[DsvError]) -> dict[str, Loaded[M]]:

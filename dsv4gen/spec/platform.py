@@ -1,8 +1,8 @@
 """The model of `specs/platforms/<target>.yaml`: a partial record whose every fact names its source.
 
 The file form of a group is derived from its class in `dsv4gen.spec.facts`: each leaf is optional (a parent
-may hold it) and is written bare or as `{value, source, mark}`; `source` and `mark` of the group serve its bare
-leaves.
+may hold it) and is written bare or as `{value, source, mark}`; `source` and `mark` of the group serve its
+bare leaves.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ def file_form(group: type[BaseModel]) -> type[Sourced]:
     fields: dict[str, Any] = {}
     for name, info in group.model_fields.items():
         nested = _nested_group(info.annotation)
-        form = file_form(nested) if nested else Annotated[Fact[_leaf_type(info)], BeforeValidator(_bare_fact)]  # type: ignore[misc]
-        fields[name] = (form, Field(default=None))
+        fields[name] = (file_form(nested) if nested else _fact_form(info), Field(default=None))
     return create_model(f"{group.__name__}File", __base__=Sourced, __doc__=group.__doc__, **fields)
 
 
-def _leaf_type(info: FieldInfo) -> Any:
-    """The field's type with its constraints."""
+def _fact_form(info: FieldInfo) -> Any:
+    """A leaf, bare or with its source, under the constraints of the field."""
     parts = (info.annotation, *info.metadata)
-    return Annotated[parts] if info.metadata else info.annotation
+    leaf: Any = Annotated[parts] if info.metadata else info.annotation
+    return Annotated[Fact[leaf], BeforeValidator(_bare_fact, json_schema_input_type=leaf | Fact[leaf])]
 
 
 def _nested_group(annotation: Any) -> type[BaseModel] | None:

@@ -1,0 +1,173 @@
+"""Cross references of a family spec: options, variants, axes, shapes, and the tensor table of each op."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dsv4gen.base.env import VARIABLES
+from dsv4gen.base.errors import SpecError
+from dsv4gen.spec.family import DTYPES, FamilySpec, Op, Tensor
+from dsv4gen.spec.findings import Findings, identifiers, quoted
+from dsv4gen.spec.kernel_references import check_kernel
+from dsv4gen.spec.loaded import Loaded
+
+#: Sizes only the running device knows, allowed where a caller-visible size is computed.
+RUNTIME_NAMES = ("units", "xcds")
+
+_WORKSPACE_ONLY = ("bytes", "init", "restore", "scope", "paths")
+
+
+def check_family(loaded: Loaded[FamilySpec]) -> list[SpecError]:
+    """Names that refer to nothing, and tables that contradict each other, within one family."""
+    family, findings = loaded.model, Findings(loaded)
+    _check_head(family, findings)
+    _check_axes(family, findings)
+    _check_shapes(family, findings)
+    for name, op in family.ops.items():
+        _check_params(family, op, findings, name)
+        _check_launch_paths(family, op, findings, name)
+        for tensor_name, tensor in op.tensors.items():
+            _check_tensor(family, op, tensor, findings, ("ops", name, "tensors", tensor_name))
+    launched = {kernel for op in family.ops.values() for path in op.launch_paths for kernel in path.launches}
+    for name in family.kernels:
+        check_kernel(family, name, findings)
+        if name not in launched:
+            remedy = "launch it or remove it"
+            findings.add("no launch path launches this kernel", "kernels", name, remedy=remedy)
+    return findings.errors
+
+
+def _check_head(family: FamilySpec, findings: Findings) -> None:
+    for name, option in family.options.items():
+        findings.unique(option.choices, "options", name, "choices")
+        findings.known(option.default, option.choices, "not among the choices", "options", name, "default")
+    if family.variants:
+        default, choices = family.variants.default, family.variants.choices
+        findings.unique(choices, "variants", "choices")
+        if not default.startswith("defaults."):
+            findings.known(default, choices, "not among the choices", "variants", "default")
+    findings.unique(family.hazards, "hazards")
+    for table in ("constants", "options"):
+        for name in getattr(family, table):
+            others = [other for other in ("axes", "constants", "options") if other != table]
+            if any(name in getattr(family, other) for other in others):
+                findings.add("the same name stands for something else in this file", table, name)
+
+
+def _check_axes(family: FamilySpec, findings: Findings) -> None:
+    for name, axis in family.axes.items():
+        if axis.per is not None:
+            findings.known(axis.per, family.axes, "no axis", "axes", name, "per")
+        others = {*family.axes, *family.constants} - {name}
+        for bound in ("min", "max"):
+            findings.names(getattr(axis, bound), others, "axes", name, bound)
+        if axis.min.isdigit() and axis.max.isdigit() and int(axis.min) > int(axis.max):
+            findings.add(f"min {axis.min} is above max {axis.max}", "axes", name, "min")
+
+
+def _check_shapes(family: FamilySpec, findings: Findings) -> None:
+    chosen = [name for name, axis in family.axes.items() if axis.per is None]
+    for kind in ("test", "bench"):
+        for position, shape in enumerate(getattr(family.shapes, kind)):
+            for name, value in shape.items():
+                keys = ("shapes", kind, position, name)
+                if findings.known(name, chosen, "no axis a caller chooses", *keys):
+                    axis = family.axes[name]
+                    if axis.min.isdigit() and value < int(axis.min):
+                        findings.add(f"{value} is below the axis's min {axis.min}", *keys)
+                    if axis.max.isdigit() and value > int(axis.max):
+                        findings.add(f"{value} is above the axis's max {axis.max}", *keys)
+
+
+def stride_names(op: Op) -> set[str]:
+    """Run-time strides: plain names in `strides` that are parameters of the op."""
+    found = {stride for tensor in op.tensors.values() for stride in tensor.strides or ()}
+    return {stride for stride in found if stride.isidentifier() and stride in op.params}
+
+
+def _check_params(family: FamilySpec, op: Op, findings: Findings, name: str) -> None:
+    findings.unique(op.params, "ops", name, "params")
+    known = {*op.tensors, *stride_names(op), *op.scalars, *_chosen_axes(family)}
+    for position, param in enumerate(op.params):
+        findings.known(param, known, "no tensor, stride, axis or scalar", "ops", name, "params", position)
+    for table in ("tensors", "scalars"):
+        for member in getattr(op, table):
+            if member not in op.params:
+                findings.add("missing from params, so no kernel can see it", "ops", name, table, member)
+
+
+def _chosen_axes(family: FamilySpec) -> set[str]:
+    return {name for name, axis in family.axes.items() if axis.per is None}
+
+
+def _check_launch_paths(family: FamilySpec, op: Op, findings: Findings, name: str) -> None:
+    variants = family.variants.choices if family.variants else ()
+    findings.unique((path.name for path in op.launch_paths), "ops", name, "launch_paths")
+    for position, path in enumerate(op.launch_paths):
+        keys = ("ops", name, "launch_paths", position)
+        if path.variant is not None:
+            findings.known(path.variant, variants, "no variant", *keys, "variant")
+        for place, kernel in enumerate(path.launches):
+            findings.known(kernel, family.kernels, "no kernel", *keys, "launches", place)
+
+
+def _check_tensor(
+    family: FamilySpec, op: Op, tensor: Tensor, findings: Findings, keys: tuple[str, ...]
+) -> None:
+    workspace = tensor.role == "workspace"
+    if workspace and tensor.bytes is None:
+        findings.add("a workspace needs 'bytes'", *keys)
+    if not workspace and tensor.shape is None:
+        findings.add("a tensor needs 'shape'", *keys)
+    for field in _WORKSPACE_ONLY if not workspace else ("shape", "strides"):
+        if getattr(tensor, field) is not None:
+            findings.add(f"'{field}' does not go with role {tensor.role}", *keys, field)
+    if tensor.shape is not None and tensor.strides is not None and len(tensor.shape) != len(tensor.strides):
+        findings.add(f"{len(tensor.strides)} strides for {len(tensor.shape)} dimensions", *keys, "strides")
+    if tensor.align & (tensor.align - 1):
+        findings.add(f"{tensor.align} is not a power of two", *keys, "align")
+    paths = {path.name for path in op.launch_paths}
+    for position, path in enumerate(tensor.paths or ()):
+        findings.known(path, paths, "no launch path", *keys, "paths", position)
+    _check_dtype(family, tensor, findings, keys)
+    _check_sizes(family, op, tensor, findings, keys)
+
+
+def _check_dtype(family: FamilySpec, tensor: Tensor, findings: Findings, keys: tuple[str, ...]) -> None:
+    option = family.options.get(tensor.dtype)
+    if option is None:
+        findings.known(tensor.dtype, {*DTYPES, *family.options}, "no dtype and no option", *keys, "dtype")
+        return
+    for choice in option.choices:
+        findings.known(choice, DTYPES, f"a choice of '{tensor.dtype}' but no dtype", *keys, "dtype")
+
+
+def _check_sizes(
+    family: FamilySpec, op: Op, tensor: Tensor, findings: Findings, keys: tuple[str, ...]
+) -> None:
+    sizes = {*_chosen_axes(family), *family.constants, *op.scalars, *RUNTIME_NAMES}
+    for position, size in enumerate(tensor.shape or ()):
+        findings.names(size, sizes, *keys, "shape", position)
+    for position, stride in enumerate(tensor.strides or ()):
+        findings.names(stride, sizes | stride_names(op), *keys, "strides", position)
+    if tensor.when is not None:
+        findings.names(tensor.when, family.options, *keys, "when")
+        used = [family.options[name] for name in identifiers(tensor.when) if name in family.options]
+        choices = {choice for option in used for choice in option.choices}
+        for word in quoted(tensor.when):
+            findings.known(word, choices, "no choice of the options named here", *keys, "when")
+
+
+def check_flags(families: Mapping[str, Loaded[FamilySpec]]) -> list[SpecError]:
+    """Variant flags that two families share, or that are process-wide variables."""
+    owners = {variable.name: "the process-wide variables" for variable in VARIABLES}
+    errors: list[SpecError] = []
+    for name, loaded in families.items():
+        if loaded.model.variants is None:
+            continue
+        flag = loaded.model.variants.flag
+        if flag in owners:
+            place = loaded.place("variants", "flag")
+            errors.append(SpecError(f"variants.flag: {flag} already belongs to {owners[flag]}", place=place))
+        owners[flag] = name
+    return errors
