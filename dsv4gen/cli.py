@@ -34,7 +34,9 @@ def main() -> None:
 
 
 _targets = click.option("--target", "-t", "targets", multiple=True, metavar="T", help="Target id, or all; repeatable.")
-_families = click.option("--family", "-f", "families", multiple=True, metavar="F", help="Family; repeatable; default all.")
+_families = click.option(
+    "--family", "-f", "families", multiple=True, metavar="F", help="Family; repeatable; default all."
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for other programs.")
 
 
@@ -42,9 +44,13 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for oth
 @_targets
 @_families
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the target folders; default: generated/.")
-@click.option("--check", "check_only", is_flag=True, help="Write nothing; name what is stale, edited, missing or orphan.")
+@click.option(
+    "--check", "check_only", is_flag=True, help="Write nothing; name what is stale, edited, missing or orphan."
+)
 @_json
-def build(targets: tuple[str, ...], families: tuple[str, ...], out: Path | None, check_only: bool, as_json: bool) -> None:
+def build(
+    targets: tuple[str, ...], families: tuple[str, ...], out: Path | None, check_only: bool, as_json: bool
+) -> None:
     """Generate sources and modules for targets; writes only what changed."""
     from dsv4gen.emit.build import Request
     from dsv4gen.emit.build import build as run_build
@@ -80,9 +86,10 @@ def _show_drift(drift: list[Any], as_json: bool) -> None:
 @click.argument("family")
 @click.option("--target", "-t", required=True, metavar="T", help="Target id.")
 @click.option("--op", help="Operation of the family; default: its first.")
+@click.option("--all", "all_proofs", is_flag=True, help="Show the proofs of every kernel and tile.")
 @click.argument("shape", nargs=-1)
 @_json
-def explain(family: str, target: str, op: str | None, shape: tuple[str, ...], as_json: bool) -> None:
+def explain(family: str, target: str, op: str | None, all_proofs: bool, shape: tuple[str, ...], as_json: bool) -> None:
     """Say which path a shape takes and why, why not the others, and what is proven.
 
     SHAPE are words such as batch=4 width=131072 k=512 mode=page_table.
@@ -90,7 +97,7 @@ def explain(family: str, target: str, op: str | None, shape: tuple[str, ...], as
     from dsv4gen.report.explain import explain_shape
 
     axes, options = parse_shape(shape)
-    explanation = explain_shape(family, target, op, axes, options)
+    explanation = explain_shape(family, target, op, axes, options, all_proofs=all_proofs)
     if as_json:
         emit_json(explanation.to_json())
     else:

@@ -21,7 +21,7 @@ ALLOWED = {
     "render": {"base", "plan", "prove"},
     "lint": {"base", "render"},
     "emit": {"base", "spec", "target", "plan", "prove", "render", "lint"},
-    "runtime": {"base"},
+    "runtime": {"base", "reference"},
     "toolchain": {"base", "target"},
     "emulate": {"base", "toolchain"},
     "interpret": {"base"},

@@ -4,5 +4,8 @@ errors      the error catalogue: code, message, place, remedy, exit status
 env         every environment variable: name, type, default, meaning
 paths       where specs, templates, generated files and caches live
 target_id   one parser for every spelling of a GPU target
+tiles       tiles as people read them
+params      the by-value struct of every HIP/CUDA kernel
+expression_json  expressions as the runtime evaluates them
 manifest    the model of generated/<target>/manifest.json
 """

@@ -51,7 +51,7 @@ def power(base: int, exponent: int) -> int:
     if not 0 <= exponent <= EXPONENT_MAX:
         raise ExpressionError(f"exponent {exponent} is outside 0..{EXPONENT_MAX}")
     if base.bit_length() * exponent > POWER_BITS_MAX:
-        raise ExpressionError(f"{base} ** {exponent} is beyond {POWER_BITS_MAX} bits")
+        raise ExpressionError(f"a power is beyond {POWER_BITS_MAX} bits: exponent {exponent}")
     return int(base**exponent)
 
 
@@ -103,6 +103,8 @@ def compile_json(tree: object) -> Evaluator:
         except KeyError as missing:
             name = str(missing.args[0])
             raise ExpressionError(f"no value for '{name}'{did_you_mean(name, env)}") from None
+        except TypeError:
+            raise ExpressionError(f"a value of the wrong kind in {tree!r}") from None
 
     return checked
 
@@ -125,9 +127,7 @@ def _compile(tree: object, depth: int) -> Evaluator:
         return _constant(tree)
     if isinstance(tree, (list, tuple)) and tree and isinstance(tree[0], str):
         return _compile_operator(tree[0], tree[1:], depth)
-    raise ExpressionError(
-        f"{tree!r} is not an expression: a number, true, false, a name or [operator, operand...]"
-    )
+    raise ExpressionError(f"{tree!r} is not an expression: a number, true, false, a name or [operator, operand...]")
 
 
 def _compile_operator(name: str, operands: Sequence[object], depth: int) -> Evaluator:

@@ -110,7 +110,8 @@ def make_plans(specs: Specs, target: str, families: Iterable[str]) -> list[Famil
     from dsv4gen.target import resolve_target
 
     record = resolve_target(specs, target)
-    plans, errors = [], []
+    plans: list[FamilyPlan] = []
+    errors: list[DsvError] = []
     for name in families:
         try:
             plans.append(make_plan(specs.families[name], record))
@@ -156,11 +157,15 @@ def _families(specs: Specs, wanted: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in wanted if name not in specs.families]
     if unknown:
         known = ", ".join(sorted(specs.families))
-        raise UsageError(f"no family {unknown[0]!r}{did_you_mean(unknown[0], specs.families)}", remedy=f"families: {known}")
+        raise UsageError(
+            f"no family {unknown[0]!r}{did_you_mean(unknown[0], specs.families)}", remedy=f"families: {known}"
+        )
     return tuple(sorted(wanted or specs.families))
 
 
-def _carried(request: Request, target: str, building: Sequence[str]) -> tuple[dict[str, dict[str, object]], dict[str, bytes]]:
+def _carried(
+    request: Request, target: str, building: Sequence[str]
+) -> tuple[dict[str, dict[str, object]], dict[str, bytes]]:
     """Families that an intact folder already holds and this build leaves alone, with their files."""
     folder = request.root / target
     if not request.families:

@@ -35,7 +35,9 @@ def find_drift(folder: Path, files: Mapping[str, bytes], manifest: Manifest, sho
         if (kind := _kind(folder / name, data, old.get(name)))
     ]
     found += [
-        Drift(f"{shown}/{name}", "orphan", command) for name in sorted(set(old) - set(files)) if (folder / name).exists()
+        Drift(f"{shown}/{name}", "orphan", command)
+        for name in sorted(set(old) - set(files))
+        if (folder / name).exists()
     ]
     if not found and (folder / FILE_NAME).read_text(encoding="utf-8") != manifest.to_text():
         found.append(Drift(f"{shown}/{FILE_NAME}", "stale", command))

@@ -8,7 +8,7 @@ from typing import Any
 from dsv4gen import __version__
 from dsv4gen.base.manifest import SCHEMA, Manifest, digest_bytes, digest_json
 from dsv4gen.base.params import ParamsLayout
-from dsv4gen.plan.ir import FamilyPlan, FactValue, Kernel, Launch, LaunchPath, Op, TargetFacts, Tensor
+from dsv4gen.plan.ir import FactValue, FamilyPlan, Kernel, Launch, LaunchPath, Op, TargetFacts, Tensor
 from dsv4gen.prove import Expr
 
 Json = dict[str, Any]
@@ -50,7 +50,12 @@ def family_json(plan: FamilyPlan) -> Json:
         "template": plan.template,
         "reference": plan.reference,
         "axes": {
-            axis.name: {"min": expr_json(axis.minimum), "max": expr_json(axis.maximum), "per": axis.per, "doc": axis.doc}
+            axis.name: {
+                "min": expr_json(axis.minimum),
+                "max": expr_json(axis.maximum),
+                "per": axis.per,
+                "doc": axis.doc,
+            }
             for axis in plan.axes
         },
         "constants": dict(plan.constants),
@@ -65,7 +70,7 @@ def family_json(plan: FamilyPlan) -> Json:
         },
         "ops": {op.name: _op_json(op) for op in plan.ops},
         "kernels": {kernel.name: _kernel_json(kernel) for kernel in plan.kernels},
-        "proofs": [row.describe() for row in plan.proofs],
+        "proofs": [{"subject": row.subject, "cells": list(row.proof.row())} for row in plan.proofs],
         "floors": {"bytes": expr_json(plan.floor_bytes), "flops": expr_json(plan.floor_flops)},
         "hazards": list(plan.hazards),
         "shapes": {"test": [dict(s) for s in plan.test_shapes], "bench": [dict(s) for s in plan.bench_shapes]},

@@ -15,7 +15,8 @@ def check_file(file: RenderedFile, facts: Mapping[str, object]) -> list[DsvError
     """All findings of a rendered C++ or Python file; `facts` are the target's, by dotted path."""
     findings = _cpp(file, facts) if file.dialect in ("hip", "cuda", "simt") else python_findings(file.text, file.name)
     return [
-        LintError(message, place=_place(file, line), remedy=f"see {file.name} line {line}") for line, message in findings
+        LintError(message, place=_place(file, line), remedy=f"see {file.name} line {line}")
+        for line, message in findings
     ]
 
 

@@ -21,7 +21,10 @@ def _words(meaning: str, *patterns: str) -> Foreign:
 
 #: never right, on any target
 ALWAYS = (
-    _words("a preprocessor conditional; the plan decides, not the preprocessor", r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else)\b"),
+    _words(
+        "a preprocessor conditional; the plan decides, not the preprocessor",
+        r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else)\b",
+    ),
     _words("a header; generated kernels include none", r"^[ \t]*#[ \t]*include\b"),
     _words("a wave size that is no constant", r"\bwarpSize\b", r"__AMDGCN_WAVEFRONT_SIZE"),
 )
@@ -29,16 +32,34 @@ ALWAYS = (
 #: right under one dialect only: seen anywhere else they are foreign
 DIALECT = {
     "cuda": _words(
-        "a CUDA word", r"__\w+_sync\b", r"\bgriddepcontrol\b", r"__grid_constant__", r"\bmapa\.", r"\bcvt\.rn\b", r"\bld\.global\.nc\b",
-        r"__cvta_\w+", r"__nv\w+", r"\bcooperative_groups\b",
+        "a CUDA word",
+        r"__\w+_sync\b",
+        r"\bgriddepcontrol\b",
+        r"__grid_constant__",
+        r"\bmapa\.",
+        r"\bcvt\.rn\b",
+        r"\bld\.global\.nc\b",
+        r"__cvta_\w+",
+        r"__nv\w+",
+        r"\bcooperative_groups\b",
     ),
-    "hip": _words("a HIP or AMD word", r"__builtin_amdgcn_\w+", r"__hip_\w+", r"\bhip[A-Z]\w+", r"\bamdgpu_\w+", r"__ballot\b", r"__popcll\b"),
+    "hip": _words(
+        "a HIP or AMD word",
+        r"__builtin_amdgcn_\w+",
+        r"__hip_\w+",
+        r"\bhip[A-Z]\w+",
+        r"\bamdgpu_\w+",
+        r"__ballot\b",
+        r"__popcll\b",
+    ),
     "simt": _words("a host-build word", r"\bsimt_\w+"),
 }
 
 #: capability fact -> words that need it
 CAPABILITY = {
-    "cluster.remote_shared": _words("remote shared memory", r"\bmapa\b", r"shared::cluster", r"\bremote_(?:add|load|store)\b"),
+    "cluster.remote_shared": _words(
+        "remote shared memory", r"\bmapa\b", r"shared::cluster", r"\bremote_(?:add|load|store)\b"
+    ),
     "cluster.barrier": _words("a cluster barrier", r"barrier\.cluster", r"\bcluster_barrier\b"),
     "launch.dependent": _words("programmatic dependent launch", r"\bgriddepcontrol\b"),
 }

@@ -32,7 +32,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor argument: element type, symbolic shape, strides in elements (names or literals), alignment in bytes."""
+    """One tensor argument: element type, symbolic shape, strides in elements, alignment of the base in bytes."""
 
     name: str
     dtype: str
@@ -167,14 +167,10 @@ class Variants:
 
 @dataclass(frozen=True)
 class Proof:
-    """One row of the proof table: what was proven, over which formula, and by how much it holds."""
+    """One row of the proof table; `subject` is an op, a kernel, or a kernel's symbol pattern for one tile."""
 
     subject: str
     proof: FitProof | CoverageProof | WidthProof
-
-    def describe(self) -> str:
-        """The row as text."""
-        return f"{self.subject}: {self.proof.describe()}"
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from dsv4gen.base.errors import ProofError, SpecError
+from dsv4gen.base.tiles import tile_words
 from dsv4gen.plan.ir import Axis, Bucket, Instance, Kernel, Proof, RowPath, Tile
-from dsv4gen.plan.paths import claim, ranges
+from dsv4gen.plan.paths import proof_axes, used_choices
 from dsv4gen.plan.reader import Reader, with_tile
-from dsv4gen.prove import Expr, PathClaim, prove_coverage, prove_fit, prove_width
+from dsv4gen.prove import CoverageProof, FitProof, PathRule, prove_buckets, prove_coverage, prove_fit, prove_width
 from dsv4gen.spec.family import Kernel as KernelSpec
 
 
@@ -23,7 +23,7 @@ def make_kernel(reader: Reader, name: str, axes: Sequence[Axis]) -> tuple[Kernel
     spec = reader.spec.kernels[name]
     buckets = _buckets(reader, name, spec)
     used = _distinct(bucket.tile for bucket in buckets)
-    proofs = [Proof(f"buckets of {name}", _prove_buckets(reader, name, buckets, axes))]
+    proofs = [Proof(name, _prove_buckets(reader, name, buckets, axes))]
     for tile in used:
         proofs += _prove_tile(reader, name, spec, tile, axes)
     legal, refused = _sort_tiles(reader, name, spec)
@@ -61,42 +61,42 @@ def _buckets(reader: Reader, name: str, spec: KernelSpec) -> tuple[Bucket, ...]:
     return tuple(found)
 
 
-def _prove_buckets(reader: Reader, name: str, buckets: Sequence[Bucket], axes: Sequence[Axis]):  # type: ignore[no-untyped-def]
-    always = Expr.parse("true")
-    claims = [
-        PathClaim(bucket.origin, always, bucket.when, reader.place("kernels", name, "buckets", index, "when"))
-        for index, bucket in enumerate(buckets)
-    ]
-    return prove_coverage(f"buckets of {name}", claims, ranges(axes, device=False))
+def _prove_buckets(reader: Reader, name: str, buckets: Sequence[Bucket], axes: Sequence[Axis]) -> CoverageProof:
+    whens = [bucket.when for bucket in buckets]
+    choices = used_choices(reader, map(PathRule.bucket, whens))
+    place = reader.place("kernels", name, "buckets")
+    return prove_buckets("buckets", whens, proof_axes(axes, device=False), choices=choices, place=place)
 
 
 def _prove_tile(reader: Reader, name: str, spec: KernelSpec, tile: Tile, axes: Sequence[Axis]) -> list[Proof]:
-    label = f"{name}[{', '.join(f'{key}={value}' for key, value in tile.items())}]"
+    label = f"{name} {tile_words(tile)}"
+    space = proof_axes(axes, device=True)
     proofs = [Proof(label, proof) for proof in _fit(reader, name, spec, tile)]
-    claims = [
-        claim(path.name, with_tile(path.domain, tile), with_tile(path.prefer, tile), reader, "kernels", name, "row_paths", i)
-        for i, path in enumerate(_row_paths(reader, name, spec))
+    rules = [
+        PathRule(path.name, with_tile(path.domain, tile), with_tile(path.prefer, tile))
+        for path in _row_paths(reader, name, spec)
     ]
-    if claims:
-        proofs.append(Proof(label, prove_coverage(f"row paths of {label}", claims, ranges(axes, device=True))))
+    if rules:
+        place = reader.place("kernels", name, "row_paths")
+        choices = used_choices(reader, rules)
+        proofs.append(Proof(label, prove_coverage("row paths", rules, space, choices=choices, place=place)))
     for index_name, index in spec.indices.items():
         keys = ("kernels", name, "indices", index_name, "value")
         value = with_tile(reader.expr(index.value, *keys, extra=spec.tiles), tile)
-        width = prove_width(index_name, value, ranges(axes, device=True), bits=index.bits, signed=True, place=reader.place(*keys))
-        proofs.append(Proof(label, width))
+        proofs.append(Proof(label, prove_width(index_name, value, space, index.bits, place=reader.place(*keys))))
     return proofs
 
 
-def _fit(reader: Reader, name: str, spec: KernelSpec, tile: Tile):  # type: ignore[no-untyped-def]
+def _fit(reader: Reader, name: str, spec: KernelSpec, tile: Tile) -> tuple[FitProof, FitProof]:
     """The tile's threads and shared memory against the target's limits."""
     keys = ("kernels", name, "fits")
     threads = reader.expr(spec.fits.threads, *keys, "threads", extra=spec.tiles)
     shared = reader.expr(spec.fits.shared_bytes, *keys, "shared_bytes", extra=spec.tiles)
-    record = reader.record
-    shared_limit = "shared.block" if reader.spec.language == "triton" else "shared.static"
+    limit = reader.record.proof_limit
+    shared_limit = limit("shared.block" if reader.spec.language == "triton" else "shared.static")
     return (
-        prove_fit("threads", threads, dict(tile), record.proof_limit("block.threads"), place=reader.place(*keys, "threads")),
-        prove_fit("shared bytes", shared, dict(tile), record.proof_limit(shared_limit), place=reader.place(*keys, "shared_bytes")),
+        prove_fit("threads", tile, threads, limit("block.threads"), reader.place(*keys, "threads"), unit="threads"),
+        prove_fit("shared memory", tile, shared, shared_limit, reader.place(*keys, "shared_bytes")),
     )
 
 
@@ -126,7 +126,7 @@ def _instances(reader: Reader, name: str, spec: KernelSpec, tiles: Sequence[Tile
                 raise SpecError(
                     f"symbol {symbol!r} stands for two tiles, {seen[symbol]} and {dict(tile)}",
                     place=reader.place("kernels", name, "symbol"),
-                    remedy=f"name the differing dimension in the pattern, e.g. {spec.symbol}_{{{_differing(seen[symbol], tile)}}}",
+                    remedy=f"add {{{_differing(seen[symbol], tile)}}} to the pattern",
                 )
             seen[symbol] = tile
             blocks = with_tile(reader.expr(spec.min_blocks, "kernels", name, "min_blocks", extra=spec.tiles), tile)
@@ -137,14 +137,9 @@ def _differing(first: Tile, second: Tile) -> str:
     return next((key for key in first if first[key] != second[key]), "tile")
 
 
-def _distinct(tiles: Iterator[Tile]) -> list[Tile]:
+def _distinct(tiles: Iterable[Tile]) -> list[Tile]:
     found: list[Tile] = []
     for tile in tiles:
         if tile not in found:
             found.append(tile)
     return found
-
-
-def pattern_fields(symbol: str) -> set[str]:
-    """Names in a symbol pattern."""
-    return set(re.findall(r"\{(\w+)\}", symbol))

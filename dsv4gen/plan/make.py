@@ -34,7 +34,7 @@ def make_plan(loaded: Loaded[FamilySpec], record: TargetRecord) -> FamilyPlan:
         except SpecError as error:
             errors.append(error)
     raise_all(errors)
-    ops = tuple(_op(reader, name, kernels, axes, proofs) for name in spec.ops)
+    ops = tuple(_op(reader, name, axes, proofs) for name in spec.ops)
     return FamilyPlan(
         family=spec.family,
         summary=spec.summary,
@@ -71,9 +71,9 @@ def _axes(reader: Reader) -> Iterator[Axis]:
         yield Axis(name, low, high, axis.per, axis.doc or "")
 
 
-def _op(reader: Reader, name: str, kernels: list[Kernel], axes: tuple[Axis, ...], proofs: list[Proof]) -> Op:
+def _op(reader: Reader, name: str, axes: tuple[Axis, ...], proofs: list[Proof]) -> Op:
     spec = reader.spec.ops[name]
-    paths = make_launch_paths(reader, name, kernels)
+    paths = make_launch_paths(reader, name)
     proofs += prove_launch_paths(reader, name, paths, axes)
     return Op(
         name=name,

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dsv4gen.plan.ir import Axis, Kernel, Launch, LaunchPath, Proof, Rejection
-from dsv4gen.plan.reader import Reader
-from dsv4gen.prove import AxisRange, Expr, PathClaim, prove_coverage
+from dsv4gen.plan.ir import Axis, Launch, LaunchPath, Proof, Rejection
+from dsv4gen.plan.reader import RUNTIME_FACTS, Reader
+from dsv4gen.prove import Axis as ProofAxis
+from dsv4gen.prove import Expr, PathRule, prove_coverage
 from dsv4gen.spec.family import LaunchPath as PathSpec
 
 
-def make_launch_paths(reader: Reader, op_name: str, kernels: Sequence[Kernel]) -> tuple[LaunchPath, ...]:
+def make_launch_paths(reader: Reader, op_name: str) -> tuple[LaunchPath, ...]:
     """All paths of an op, the rejected ones with their reason."""
     specs = reader.spec.ops[op_name].launch_paths
-    return tuple(_launch_path(reader, op_name, index, spec, kernels) for index, spec in enumerate(specs))
+    return tuple(_launch_path(reader, op_name, index, spec) for index, spec in enumerate(specs))
 
 
-def _launch_path(
-    reader: Reader, op_name: str, index: int, spec: PathSpec, kernels: Sequence[Kernel]
-) -> LaunchPath:
+def _launch_path(reader: Reader, op_name: str, index: int, spec: PathSpec) -> LaunchPath:
     keys: tuple[str | int, ...] = ("ops", op_name, "launch_paths", index)
     return LaunchPath(
         name=spec.name,
@@ -66,17 +65,23 @@ def prove_launch_paths(reader: Reader, op_name: str, paths: Iterable[LaunchPath]
     proofs = []
     for variant in variants:
         mine = [path for path in paths if path.variant in ("", variant) and path.rejected is None]
-        claims = [claim(path.name, path.domain, path.prefer, reader, "ops", op_name, "launch_paths", paths.index(path)) for path in mine]
-        table = f"launch paths of {op_name}" + (f" ({variant})" if variant else "")
-        proofs.append(Proof(table, prove_coverage(table, claims, ranges(axes, device=False))))
+        rules = [PathRule(path.name, path.domain, path.prefer) for path in mine]
+        table = "launch paths" + (f" of {variant}" if variant else "")
+        place = reader.place("ops", op_name, "launch_paths")
+        proof = prove_coverage(
+            table, rules, proof_axes(axes, device=False), choices=used_choices(reader, rules), place=place
+        )
+        proofs.append(Proof(f"{reader.spec.family}.{op_name}", proof))
     return proofs
 
 
-def claim(name: str, domain: Expr, prefer: Expr, reader: Reader, *keys: str | int) -> PathClaim:
-    """A row of a coverage table, placed where the spec states its `prefer`."""
-    return PathClaim(name, domain, prefer, reader.place(*keys, "prefer"))
+def proof_axes(axes: Iterable[Axis], *, device: bool) -> tuple[ProofAxis, ...]:
+    """Axis bounds for a proof, run-time facts included; `device` adds the axes only the device reads."""
+    own = (ProofAxis(axis.name, axis.minimum, axis.maximum) for axis in axes if device or axis.per is None)
+    return (*own, *(ProofAxis.of(name, low, high) for name, (low, high) in RUNTIME_FACTS.items()))
 
 
-def ranges(axes: Iterable[Axis], *, device: bool) -> tuple[AxisRange, ...]:
-    """Axis bounds for a proof; `device` adds the axes only the device reads."""
-    return tuple(AxisRange(axis.name, axis.minimum, axis.maximum) for axis in axes if device or axis.per is None)
+def used_choices(reader: Reader, rules: Iterable[PathRule]) -> dict[str, tuple[str, ...]]:
+    """Options that a table's predicates read, with their choices."""
+    names = {name for rule in rules for name in (*rule.domain.names, *rule.prefer.names)}
+    return {name: option.choices for name, option in reader.spec.options.items() if name in names}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dsv4gen.base.errors import Place
+from dsv4gen.base.errors import ExpressionError, Place
+from dsv4gen.base.expression_json import Value
 from dsv4gen.prove import Expr
 from dsv4gen.spec import FamilySpec, Loaded
 from dsv4gen.target import TargetRecord
 
-#: names whose values only the running device knows: units of the device, and XCDs that share one L2 each
-RUNTIME_NAMES = frozenset(("units", "xcds"))
+#: names whose values only the running device knows, with bounds for proofs: compute units, and XCDs with one L2 each
+RUNTIME_FACTS = {"units": (1, 1024), "xcds": (1, 64)}
 
 
 class Reader:
@@ -20,7 +21,7 @@ class Reader:
         self.loaded = loaded
         self.record = record
         self.spec = loaded.model
-        self._base = {**self.spec.axes, **self.spec.options, **{name: None for name in RUNTIME_NAMES}}
+        self._base = {*self.spec.axes, *self.spec.options, *RUNTIME_FACTS}
 
     def place(self, *keys: str | int) -> Place:
         """Where the spec says it."""
@@ -44,8 +45,15 @@ class Reader:
             ProofError: a fact that is only inferred, and so may carry no decision.
         """
         expr = self.raw(text, *keys, extra=extra)
-        facts = {name: self.record.proof_fact(name) for name in expr.names if name in self.record.facts}
-        return expr.substitute({**facts, **self.spec.constants})
+        values: dict[str, Value | Expr] = dict(self.spec.constants)
+        values.update({name: self._fact(expr, name) for name in expr.names if name in self.record.facts})
+        return expr.substitute(values)
+
+    def _fact(self, expr: Expr, name: str) -> Value:
+        value = self.record.proof_fact(name)
+        if isinstance(value, (int, str)):
+            return value
+        raise ExpressionError(f"the fact {name} is {value!r}, not a number, a choice or a truth", place=expr.place)
 
 
 def with_tile(expr: Expr, tile: Mapping[str, int]) -> Expr:

@@ -25,9 +25,7 @@ def make_tensors(reader: Reader, op_name: str, op: OpSpec) -> tuple[Tensor, ...]
 def _tensor(reader: Reader, op_name: str, op: OpSpec, name: str) -> Tensor:
     spec = op.tensors[name]
     keys = ("ops", op_name, "tensors", name)
-    shape = tuple(
-        reader.expr(size, *keys, "shape", i, extra=op.scalars) for i, size in enumerate(spec.shape or ())
-    )
+    shape = tuple(reader.expr(size, *keys, "shape", i, extra=op.scalars) for i, size in enumerate(spec.shape or ()))
     return Tensor(
         name=name,
         dtype=spec.dtype,

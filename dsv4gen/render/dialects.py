@@ -31,7 +31,9 @@ def dialect_named(name: str) -> Dialect:
         TemplateError: no such dialect.
     """
     if name not in DIALECTS:
-        raise TemplateError(f"no dialect {name!r}{did_you_mean(name, DIALECTS)}", remedy=f"one of {', '.join(DIALECTS)}")
+        raise TemplateError(
+            f"no dialect {name!r}{did_you_mean(name, DIALECTS)}", remedy=f"one of {', '.join(DIALECTS)}"
+        )
     return DIALECTS[name]
 
 

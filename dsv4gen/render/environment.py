@@ -75,7 +75,9 @@ def render_template(environment: jinja2.Environment, name: str, context: Mapping
     except jinja2.TemplateNotFound as error:
         raise TemplateError(f"no template {error.name!r}", remedy="check the spec's template: key") from error
     except jinja2.TemplateSyntaxError as error:
-        raise TemplateError(error.message or "syntax error", place=Place(f"templates/{error.name}", error.lineno)) from error
+        raise TemplateError(
+            error.message or "syntax error", place=Place(f"templates/{error.name}", error.lineno)
+        ) from error
     except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
         raise TemplateError(str(error), place=_line_of(error)) from error
 

@@ -17,8 +17,8 @@ from dsv4gen.render.source_map import SourceMap, take_markers
 
 #: every name a template may use, whatever its language
 CONTEXT_NAMES = frozenset(
-    ("plan", "facts", "target", "dialect", "layer", "body", "mutations")
-    + ("wave", "dependent_launch", "remote_shared", "simds_per_unit", "max_waves_per_simd")
+    "plan facts target dialect layer body mutations "
+    "wave dependent_launch remote_shared simds_per_unit max_waves_per_simd".split()
 )
 BODY_MARK = "// ==== kernel body ===="
 ENTRY_MARK = "// ---- entry: "

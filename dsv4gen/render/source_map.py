@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from dsv4gen.base.errors import Place
@@ -51,7 +52,7 @@ class SourceMap:
         runs = [*data["runs"], [data["lines"] + 1, 0, 0]]
         origins = [
             (data["templates"][template], line + offset)
-            for (start, template, line), (end, _, _) in zip(runs, runs[1:], strict=False)
+            for (start, template, line), (end, _, _) in pairwise(runs)
             for offset in range(end - start)
         ]
         return cls(data["file"], tuple(origins))
@@ -84,10 +85,10 @@ def _open_at_end(line: str, closer: str) -> str:
     """The delimiter still awaited at the end of a line, or an empty string in printed text."""
     for found in _DELIMITER.finditer(line):
         token = found.group()
-        if closer:
-            closer = "" if token == closer else closer
-        else:
+        if not closer:
             closer = _CLOSERS.get(token, "")
+        elif token == closer:
+            closer = ""
     return closer
 
 

@@ -10,8 +10,11 @@ from dsv4gen.base import paths
 from dsv4gen.base.errors import UsageError, did_you_mean
 from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.manifest import Manifest
+from dsv4gen.base.tiles import tile_words
 from dsv4gen.console import say, table
 from dsv4gen.runtime.dispatch import Decision, decide
+
+PROOF_HEAD = ("proven for", "what", "formula", "value", "limit", "slack", "verdict")
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,8 @@ class Explanation:
 
     decision: Decision
     row_paths: tuple[tuple[str, str, str], ...]
-    proofs: tuple[tuple[str, str], ...]
+    proofs: tuple[tuple[str, ...], ...]
+    other_proofs: int
     refused_tiles: tuple[tuple[str, str], ...]
     floor_bytes: int
     floor_text: str
@@ -43,7 +47,7 @@ class Explanation:
         say()
         head = ("launch", "kernel", "tile", "because", "grid", "block")
         rows = [
-            (i + 1, x.symbol, _words(x.tile), x.bucket, " x ".join(map(str, x.grid)), x.block)
+            (i + 1, x.symbol, tile_words(x.tile), x.bucket, " x ".join(map(str, x.grid)), x.block)
             for i, x in enumerate(d.launches)
         ]
         table(head, rows)
@@ -51,7 +55,8 @@ class Explanation:
             say()
             table(("row path", "taken when (first that holds, on the device)", "tile"), self.row_paths)
         say()
-        table(("proven", "how"), self.proofs)
+        table(PROOF_HEAD, self.proofs)
+        say(f"and {self.other_proofs} more for other kernels and tiles: --all", "dim") if self.other_proofs else None
         if self.refused_tiles:
             say()
             table(("refused tile", "why"), self.refused_tiles)
@@ -61,7 +66,13 @@ class Explanation:
 
 
 def explain_shape(
-    family: str, target: str, op: str | None, shape: Mapping[str, int], options: Mapping[str, str]
+    family: str,
+    target: str,
+    op: str | None,
+    shape: Mapping[str, int],
+    options: Mapping[str, str],
+    *,
+    all_proofs: bool = False,
 ) -> Explanation:
     """Explain one shape from the specs as they are now; nothing needs to be built.
 
@@ -77,12 +88,21 @@ def explain_shape(
     decision = decide(family, entry, manifest.target["name"], op, shape, options)
     names = {**entry["constants"], **shape}
     kernels = {launch.kernel: launch for launch in decision.launches}
+    subjects = {
+        f"{family}.{op}",
+        *kernels,
+        *(f"{name} {tile_words(launch.tile)}" for name, launch in kernels.items()),
+    }
+    shown = [proof for proof in entry["proofs"] if all_proofs or proof["subject"] in subjects]
     return Explanation(
         decision=decision,
         row_paths=tuple(row for name, launch in kernels.items() for row in _row_paths(entry, name, launch.tile)),
-        proofs=tuple(tuple(row.split(": ", 1)) for row in entry["proofs"]),  # type: ignore[misc]
+        proofs=tuple((_subject(proof["subject"], all_proofs), *proof["cells"]) for proof in shown),
+        other_proofs=len(entry["proofs"]) - len(shown),
         refused_tiles=tuple(
-            (f"{name} {_words(tile['tile'])}", tile["reason"]) for name in kernels for tile in entry["kernels"][name]["refused_tiles"]
+            (f"{name} {tile_words(tile['tile'])}", tile["reason"])
+            for name in kernels
+            for tile in entry["kernels"][name]["refused_tiles"]
         ),
         floor_bytes=int(evaluate_json(entry["floors"]["bytes"]["tree"], names)),
         floor_text=entry["floors"]["bytes"]["text"],
@@ -105,8 +125,10 @@ def _fresh_manifest(family: str, target: str) -> Manifest:
 
 
 def _row_paths(entry: Mapping[str, Any], kernel: str, tile: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    return [(path["name"], path["prefer"]["text"], _words(tile)) for path in entry["kernels"][kernel]["row_paths"]]
+    return [(path["name"], path["prefer"]["text"], tile_words(tile)) for path in entry["kernels"][kernel]["row_paths"]]
 
 
-def _words(tile: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in tile.items())
+def _subject(subject: str, all_proofs: bool) -> str:
+    """With only the launched tiles shown, the tile need not be repeated."""
+    kernel, _, tile = subject.partition(" ")
+    return subject if all_proofs or not tile else f"{kernel}, this tile"

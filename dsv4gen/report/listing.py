@@ -33,7 +33,15 @@ def listing() -> list[TargetRow]:
     rows = []
     for name in list_targets(specs):
         record = resolve_target(specs, name)
-        rows.append(TargetRow(name, tuple(other.device for other in record.also), record.wave.launch, tuple(sorted(specs.families)), _state(name)))
+        rows.append(
+            TargetRow(
+                name,
+                tuple(other.device for other in record.also),
+                record.wave.launch,
+                tuple(sorted(specs.families)),
+                _state(name),
+            )
+        )
     return rows
 
 

@@ -40,7 +40,9 @@ def test_foreign_words_in_hip_are_found_at_the_template_line(line: str, word: st
     assert word in found[0]
 
 
-@pytest.mark.parametrize("line", ["u64 b = __builtin_amdgcn_ballot_w64(p);", "__hip_atomic_fetch_add(p, 1, 0, 0);", "hipError_t e;"])
+@pytest.mark.parametrize(
+    "line", ["u64 b = __builtin_amdgcn_ballot_w64(p);", "__hip_atomic_fetch_add(p, 1, 0, 0);", "hipError_t e;"]
+)
 def test_amd_words_are_foreign_in_cuda_only(line: str) -> None:
     assert findings(f"{line}\n", "cuda")
     assert not findings(f"{line}\n", "hip")
@@ -54,12 +56,17 @@ def test_cluster_words_need_the_capability() -> None:
 
 def test_words_in_comments_and_strings_are_no_code() -> None:
     assert not findings('// warpSize and __shfl_sync\n/* #if\n*/ const char* s = "warpSize";\n')
-    assert code_only('a /* b\n */ c // d\n').split() == ["a", "c"]
+    assert code_only("a /* b\n */ c // d\n").split() == ["a", "c"]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("void f() { (a]; }\n", "closes nothing"), ("void f() {\n", "never closed"), ("constexpr int kW = ;\n", "rendered to nothing"), ("f(a, );\n", "rendered to nothing")],
+    [
+        ("void f() { (a]; }\n", "closes nothing"),
+        ("void f() {\n", "never closed"),
+        ("constexpr int kW = ;\n", "rendered to nothing"),
+        ("f(a, );\n", "rendered to nothing"),
+    ],
 )
 def test_broken_cpp_is_found(text: str, words: str) -> None:
     assert words in findings(text)[0]
@@ -67,11 +74,17 @@ def test_broken_cpp_is_found(text: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("def f(:\n", "not Python"), ("x = undefined_name\n", "'undefined_name' is not defined"), ("def f():\n    return hidden\n", "'hidden' is not defined")],
+    [
+        ("def f(:\n", "not Python"),
+        ("x = undefined_name\n", "'undefined_name' is not defined"),
+        ("def f():\n    return hidden\n", "'hidden' is not defined"),
+    ],
 )
 def test_broken_python_is_found(text: str, words: str) -> None:
     assert words in findings(text, "python")[0]
 
 
 def test_right_python_passes() -> None:
-    assert not findings("import os\nX = [y for y in range(3)]\ndef f(a):\n    b = a\n    return lambda: b + len(X) + os.sep\n", "python")
+    assert not findings(
+        "import os\nX = [y for y in range(3)]\ndef f(a):\n    b = a\n    return lambda: b + len(X) + os.sep\n", "python"
+    )
