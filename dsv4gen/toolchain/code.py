@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dsv4gen.base.errors import CompileError, DsvError
-from dsv4gen.toolchain.diagnostics import Diagnostic, SourceMap
+from dsv4gen.toolchain.diagnostics import Diagnostic, SourceMap, compile_errors
+from dsv4gen.toolchain.process import DEFAULT_TIMEOUT_S, Outcome
 from dsv4gen.toolchain.resources import KernelResources
 
 
@@ -20,6 +21,7 @@ class Job:
         what: for messages: the file, the target and the kernels.
         flags: added to the compiler's usual ones.
         static_shared_limit: bytes a kernel may declare.
+        after_crash: the way out when the compiler dies.
     """
 
     text: str
@@ -29,7 +31,18 @@ class Job:
     static_shared_limit: int
     flags: tuple[str, ...] = ()
     source_map: SourceMap | None = None
-    timeout_s: float = 600.0
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    after_crash: str = ""
+
+    def errors(self, outcome: Outcome) -> list[DsvError]:
+        """Why a program that worked on this job failed."""
+        return compile_errors(
+            outcome,
+            what=self.what,
+            file=self.file,
+            source_map=self.source_map,
+            after_crash=self.after_crash,
+        )
 
 
 @dataclass(frozen=True)

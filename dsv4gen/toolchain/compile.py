@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from dsv4gen.base.errors import CompileError, OutputError, UsageError, raise_all
+from dsv4gen.target.record import TargetRecord
 from dsv4gen.toolchain import cuda, diagnostics, hip
 from dsv4gen.toolchain.code import Built, CodeObject, Compiler, Job, missing_symbols
 from dsv4gen.toolchain.process import DEFAULT_TIMEOUT_S
 from dsv4gen.toolchain.resources import check_static_shared
 from dsv4gen.toolchain.store import Store, content_key
-
-if TYPE_CHECKING:
-    from dsv4gen.target.record import TargetRecord
 
 _BINARY, _ASSEMBLY, _LOG = "code", "assembly.s", "log.txt"
 
@@ -53,7 +51,13 @@ def compile_source(
     """
     wanted = tuple(symbols or ())
     chosen = choose_compiler(record, compiler)
-    job = _job(text, record, wanted, name, tuple(flags), source_map, timeout_s)
+    job = replace(
+        _job(text, record, wanted, name),
+        flags=tuple(flags),
+        source_map=source_map,
+        timeout_s=timeout_s,
+        after_crash=_other_ways(record, chosen.kind),
+    )
     built = _build_or_fetch(chosen, job, store or Store.open("kernels"))
     found = diagnostics.located(diagnostics.parse(built.log), job.file, source_map)
     code = CodeObject(
@@ -62,7 +66,7 @@ def compile_source(
         version=chosen.version,
         binary=built.binary,
         assembly=built.assembly,
-        kernels=chosen.read_kernels(built),
+        kernels=tuple(kernel.for_launch(record) for kernel in chosen.read_kernels(built)),
         warnings=tuple(one for one in found if not one.is_error),
     )
     raise_all([*missing_symbols(code, wanted), *check_static_shared(code.kernels, record)])
@@ -76,7 +80,7 @@ def choose_compiler(record: TargetRecord, kind: str = "auto") -> Compiler:
         UsageError: that compiler does not serve this target.
         ToolMissing: it is not here.
     """
-    known = hip.KINDS if record.detect.api == "hip" else cuda.KINDS
+    known = _kinds(record)
     if kind != "auto" and kind not in known:
         raise UsageError(
             f"compiler {kind!r} does not compile for {record.device}", remedy=f"auto, {' or '.join(known)}"
@@ -84,15 +88,16 @@ def choose_compiler(record: TargetRecord, kind: str = "auto") -> Compiler:
     return hip.hip_compiler(kind) if record.detect.api == "hip" else cuda.cuda_compiler(kind)
 
 
-def _job(
-    text: str,
-    record: TargetRecord,
-    symbols: tuple[str, ...],
-    name: str,
-    flags: tuple[str, ...],
-    source_map: diagnostics.SourceMap | None,
-    timeout_s: float,
-) -> Job:
+def _kinds(record: TargetRecord) -> tuple[str, ...]:
+    return hip.KINDS if record.detect.api == "hip" else cuda.KINDS
+
+
+def _other_ways(record: TargetRecord, kind: str) -> str:
+    others = [f"compiler={other!r}" for other in _kinds(record) if other != kind]
+    return f"try {' or '.join(others)}, or build without the path that needs this kernel"
+
+
+def _job(text: str, record: TargetRecord, symbols: tuple[str, ...], name: str) -> Job:
     is_hip = record.detect.api == "hip"
     architecture = record.compile.clang if is_hip else record.compile.nvrtc
     if architecture is None:
@@ -105,9 +110,6 @@ def _job(
         architecture=architecture,
         what=f"{file} for {record.device}{kernels}",
         static_shared_limit=record.shared.static,
-        flags=flags,
-        source_map=source_map,
-        timeout_s=timeout_s,
     )
 
 

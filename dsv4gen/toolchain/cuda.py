@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsv4gen.base.errors import CompileError, DsvError, ResourceError, ToolMissing, raise_all
-from dsv4gen.toolchain import cubin, diagnostics, locate, process
+from dsv4gen.toolchain import cubin, locate, process
 from dsv4gen.toolchain.code import Built, Job
 from dsv4gen.toolchain.resources import KernelResources
 
@@ -100,9 +100,7 @@ def _build(command: list[str], job: Job, *, through_shell: bool = False) -> Buil
         if through_shell:
             _refuse_odd_folder(folder)
         (folder / job.file).write_text(job.text, encoding="utf-8")
-        outcome = process.run(
-            command, folder, timeout_s=job.timeout_s, variables=process.own_package_variables()
-        )
+        outcome = process.run(command, folder, timeout_s=job.timeout_s, variables=process.own_package_variables())
         result = folder / _result(job)
         if not outcome.succeeded or not result.is_file():
             raise_all(_failures(outcome, job))
@@ -121,7 +119,7 @@ def _failures(outcome: process.Outcome, job: Job) -> list[DsvError]:
     ]
     if too_large and outcome.ended_by_itself:
         return too_large
-    return diagnostics.compile_errors(outcome, what=job.what, file=job.file, source_map=job.source_map)
+    return job.errors(outcome)
 
 
 def _refuse_odd_folder(folder: Path) -> None:

@@ -53,9 +53,7 @@ def parse(output: str) -> tuple[Diagnostic, ...]:
     return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
 
-def located(
-    diagnostics: Sequence[Diagnostic], file: str, source_map: SourceMap | None
-) -> tuple[Diagnostic, ...]:
+def located(diagnostics: Sequence[Diagnostic], file: str, source_map: SourceMap | None) -> tuple[Diagnostic, ...]:
     """The diagnostics with places in `file` replaced by their template places.
 
     A line the map does not know keeps its place in the generated text.
@@ -66,13 +64,19 @@ def located(
 
 
 def compile_errors(
-    outcome: Outcome, *, what: str, file: str, source_map: SourceMap | None = None
+    outcome: Outcome,
+    *,
+    what: str,
+    file: str,
+    source_map: SourceMap | None = None,
+    after_crash: str = "",
 ) -> list[DsvError]:
     """The errors of a compiler that failed.
 
     Args:
         what: what was being compiled and for whom, e.g. `topk.hip for gfx950 (topk_main)`.
         file: name of the generated file as the compiler saw it.
+        after_crash: the way out when the compiler died instead of refusing the text.
     """
     ran = f"command: {outcome.shown_command}"
     errors = [one for one in located(parse(outcome.output), file, source_map) if one.is_error]
@@ -82,7 +86,8 @@ def compile_errors(
     reason = "it wrote no file" if outcome.succeeded else outcome.reason
     tail = outcome.output.strip().splitlines()[-_MAX_OUTPUT_LINES:]
     message = "\n  ".join([f"the compiler failed on {what}: {reason}", ran, *tail])
-    return [CompileError(message, place=errors[0].place if errors else None)]
+    remedy = "" if outcome.ended_by_itself else after_crash
+    return [CompileError(message, place=errors[0].place if errors else None, remedy=remedy)]
 
 
 def _parse_line(line: str) -> Diagnostic | None:

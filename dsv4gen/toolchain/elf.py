@@ -92,9 +92,7 @@ class Elf:
 
     def notes(self) -> tuple[Note, ...]:
         """Every note of every note section."""
-        return tuple(
-            note for section in self.sections if section.kind == _SHT_NOTE for note in _notes(section.content)
-        )
+        return tuple(note for section in self.sections if section.kind == _SHT_NOTE for note in _notes(section.content))
 
 
 def _parse(raw: bytes) -> Elf:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsv4gen.base.errors import ToolMissing, raise_all
-from dsv4gen.toolchain import diagnostics, hsaco, locate, process
+from dsv4gen.toolchain import hsaco, locate, process
 from dsv4gen.toolchain.code import Built, Job
 from dsv4gen.toolchain.resources import KernelResources
 
@@ -72,11 +72,7 @@ class HipCompiler:
             for program, arguments, result in zip(programs, self.commands(job), results, strict=True):
                 outcome = process.run([*program, *arguments], folder, timeout_s=job.timeout_s)
                 if not outcome.succeeded or not (folder / result).is_file():
-                    raise_all(
-                        diagnostics.compile_errors(
-                            outcome, what=job.what, file=job.file, source_map=job.source_map
-                        )
-                    )
+                    raise_all(job.errors(outcome))
                 log += outcome.output
             return Built((folder / results[2]).read_bytes(), (folder / results[0]).read_text("utf-8"), log)
 

@@ -85,9 +85,7 @@ def compile_shared(
     folder = kept.get(key)
     if folder is None:
         library = _compile(source, arguments, name, chosen, source_map)
-        folder = kept.put(
-            key, {f"{name}.so": library, f"{name}.cpp": source.encode()}, described=" ".join(arguments)
-        )
+        folder = kept.put(key, {f"{name}.so": library, f"{name}.cpp": source.encode()}, described=" ".join(arguments))
     return folder / f"{name}.so"
 
 
@@ -112,9 +110,7 @@ def _compile(
         library = folder / f"{name}.so"
         if not outcome.succeeded or not library.is_file():
             what = f"{name}.cpp for this CPU"
-            raise_all(
-                diagnostics.compile_errors(outcome, what=what, file=f"{name}.cpp", source_map=source_map)
-            )
+            raise_all(diagnostics.compile_errors(outcome, what=what, file=f"{name}.cpp", source_map=source_map))
         return library.read_bytes()
 
 

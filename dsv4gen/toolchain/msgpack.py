@@ -72,9 +72,7 @@ class _Reader:
             return self._list(int(self._number(_LIST_LENGTHS[tag])))
         if tag in _MAP_LENGTHS:
             return self._map(int(self._number(_MAP_LENGTHS[tag])))
-        raise CompileError(
-            f"the metadata note has an unexpected type 0x{tag:02x} at byte {self._position - 1}"
-        )
+        raise CompileError(f"the metadata note has an unexpected type 0x{tag:02x} at byte {self._position - 1}")
 
     def _number(self, form: str) -> int | float:
         number: int | float = struct.unpack_from(form, self._raw, self._position)[0]

@@ -35,9 +35,7 @@ class Nvrtc:
             RuntimeError: the library failed otherwise.
         """
         program = ctypes.c_void_p()
-        self._call(
-            "nvrtcCreateProgram", ctypes.byref(program), source, name.encode(), ctypes.c_int(0), None, None
-        )
+        self._call("nvrtcCreateProgram", ctypes.byref(program), source, name.encode(), ctypes.c_int(0), None, None)
         texts = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         status = self._library.nvrtcCompileProgram(program, ctypes.c_int(len(options)), texts)
         log = self._content("nvrtcGetProgramLog", program).rstrip(b"\0").decode("utf-8", "replace")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from dsv4gen.base.errors import ResourceError
-
-if TYPE_CHECKING:
-    from dsv4gen.target.record import TargetRecord
+from dsv4gen.target.occupancy import Occupancy, occupancy
+from dsv4gen.target.record import TargetRecord
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,7 @@ class KernelResources:
         dynamic_shared_bytes: what a launch has to add (Triton kernels); 0 when all is static.
         max_threads: largest block the kernel accepts, from its launch bounds.
         wave: hardware wave the code was compiled for.
+        occupancy: blocks and waves one unit holds; None until `for_launch` was told the target.
     """
 
     symbol: str
@@ -42,6 +41,7 @@ class KernelResources:
     dynamic_shared_bytes: int
     max_threads: int
     wave: int
+    occupancy: Occupancy | None = None
 
     @property
     def shared_bytes(self) -> int:
@@ -58,6 +58,26 @@ class KernelResources:
         """Hardware waves of the largest block."""
         return -(-self.max_threads // self.wave)
 
+    def for_launch(
+        self, record: TargetRecord, *, threads: int | None = None, dynamic_shared_bytes: int | None = None
+    ) -> KernelResources:
+        """The same kernel with its occupancy on a target.
+
+        Args:
+            threads: block size of the launch; default: the largest the kernel accepts.
+            dynamic_shared_bytes: what the launch adds; default: what is already recorded.
+        """
+        dynamic = self.dynamic_shared_bytes if dynamic_shared_bytes is None else dynamic_shared_bytes
+        resident = occupancy(
+            record,
+            threads or self.max_threads,
+            vector=self.vector_registers,
+            accumulator=self.accumulator_registers,
+            scalar=self.scalar_registers,
+            shared_bytes=self.static_shared_bytes + dynamic,
+        )
+        return replace(self, dynamic_shared_bytes=dynamic, occupancy=resident)
+
 
 def check_budget(
     resources: KernelResources,
@@ -65,6 +85,7 @@ def check_budget(
     *,
     expected_shared: int | None = None,
     threads: int | None = None,
+    min_blocks: int | None = None,
     allowed_spills: int = 0,
     allowed_scratch: int = 0,
 ) -> list[ResourceError]:
@@ -73,6 +94,7 @@ def check_budget(
     Args:
         expected_shared: bytes per block that the fit proof computed; the compiler must agree.
         threads: the block size of the plan's launches.
+        min_blocks: blocks per unit that the launch bounds ask for.
         allowed_spills: registers, vector and scalar together.
         allowed_scratch: bytes per thread.
     """
@@ -80,6 +102,7 @@ def check_budget(
         *_spill_findings(resources, allowed_spills, allowed_scratch),
         *_shared_findings(resources, record, expected_shared),
         *_thread_findings(resources, record, threads),
+        *_occupancy_findings(resources.for_launch(record, threads=threads), min_blocks),
     )
     return [ResourceError(f"{resources.symbol} on {record.device}: {finding}") for finding in found]
 
@@ -136,3 +159,10 @@ def _thread_findings(kernel: KernelResources, record: TargetRecord, threads: int
     if threads is not None and threads > kernel.max_threads:
         found.append(f"blocks of {threads} threads, the kernel was compiled for {kernel.max_threads}")
     return found
+
+
+def _occupancy_findings(kernel: KernelResources, min_blocks: int | None) -> list[str]:
+    resident = kernel.occupancy
+    if min_blocks is None or resident is None or resident.blocks >= min_blocks:
+        return []
+    return [f"{resident.blocks} blocks per unit fit ({resident.limit}), {min_blocks} were asked for"]

@@ -137,9 +137,7 @@ _ENTRIES = (
         "apt-get install g++",
         _plain_version,
     ),
-    _Entry(
-        "ptxas", _toolkit_or_triton("ptxas"), "assembling for Triton and nvcc", _PIP_TRITON, _plain_version
-    ),
+    _Entry("ptxas", _toolkit_or_triton("ptxas"), "assembling for Triton and nvcc", _PIP_TRITON, _plain_version),
     _Entry(
         "cuobjdump",
         _toolkit_or_triton("cuobjdump"),

@@ -47,9 +47,7 @@ def test_a_library_is_built_and_found_again(compiler: host.HostCompiler, fresh_c
     assert path.is_relative_to(fresh_cache)
 
 
-def test_mistakes_are_reported_together_at_template_lines(
-    compiler: host.HostCompiler, fresh_cache: Path
-) -> None:
+def test_mistakes_are_reported_together_at_template_lines(compiler: host.HostCompiler, fresh_cache: Path) -> None:
     with pytest.raises(Problems) as raised:
         host.compile_shared(TWO_MISTAKES, name="emulated", compiler=compiler, source_map=ShiftedMap())
     places = [error.place for error in raised.value.errors]
@@ -68,9 +66,7 @@ def test_native_code_is_keyed_by_the_cpu() -> None:
     assert native != plain
 
 
-def test_a_crashing_compiler_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_cache: Path
-) -> None:
+def test_a_crashing_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> None:
     write_program(tmp_path / "bin", "g++", "echo half > host.so; exit 139")
     monkeypatch.setenv("PATH", path_with(tmp_path / "bin"))
     with pytest.raises(CompileError, match=r"host\.cpp .*killed by signal 11") as raised:
@@ -86,9 +82,7 @@ def test_a_compiler_that_writes_nothing_is_a_failure(tmp_path: Path, monkeypatch
         host.compile_shared(ADD)
 
 
-def test_the_version_text_is_in_the_key_and_the_path_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_version_text_is_in_the_key_and_the_path_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def build(folder: str, version: str) -> Path:
         write_program(tmp_path / folder, "g++", "echo library > host.so", version)
         with monkeypatch.context() as patch:
@@ -119,9 +113,7 @@ def test_an_unknown_kind_is_a_usage_error() -> None:
         host.host_compiler("icc")
 
 
-def test_odd_folders_build(
-    odd_folder: Path, monkeypatch: pytest.MonkeyPatch, compiler: host.HostCompiler
-) -> None:
+def test_odd_folders_build(odd_folder: Path, monkeypatch: pytest.MonkeyPatch, compiler: host.HostCompiler) -> None:
     monkeypatch.setenv("TMPDIR", str(odd_folder))
     monkeypatch.setenv("DSV4GEN_CACHE_DIR", str(odd_folder / "cache"))
     monkeypatch.setattr("tempfile.tempdir", None)

@@ -15,10 +15,7 @@ from dsv4gen.toolchain.store import Store, content_key
 def test_each_part_changes_the_key_and_parts_do_not_run_together() -> None:
     base = content_key(("source", "-O3", "clang 22"))
     assert base == content_key(("source", "-O3", "clang 22"))
-    assert (
-        len({base, content_key(("source-O3", "", "clang 22")), content_key(("source", "-O2", "clang 22"))})
-        == 3
-    )
+    assert len({base, content_key(("source-O3", "", "clang 22")), content_key(("source", "-O2", "clang 22"))}) == 3
 
 
 def test_put_then_get(tmp_path: Path) -> None:
