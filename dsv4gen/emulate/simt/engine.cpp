@@ -18,6 +18,7 @@ bool is_collective(const Thread& thread) { return thread.state == kVote || threa
 bool is_barrier(const Thread& thread) {
   return thread.state == kAtBlockBarrier || thread.state == kAtClusterBarrier;
 }
+u32 common_factor(u32 one, u32 other) { return other == 0 ? one : common_factor(other, one % other); }
 u32 ceil_divide(u32 value, u32 by) { return (value + by - 1) / by; }
 
 }  // namespace
@@ -40,11 +41,22 @@ void Engine::run(Kernel kernel) {
   for (u32 axis = 0; axis < 3; ++axis) clusters[axis] = request_.grid[axis] / request_.cluster[axis];
   const u32 count = clusters[0] * clusters[1] * clusters[2];
   for (u32 number = 0; number < count && !stopped_; ++number) {
-    const u32 place = request_.order == kDescending ? count - 1 - number : number;
+    const u32 place = place_of(number, count);
     const u32 index[3] = {place % clusters[0], place / clusters[0] % clusters[1], place / clusters[0] / clusters[1]};
     start_cluster(index);
     run_cluster();
   }
+}
+
+// Which of `count` clusters runs as the given number. The random order is a walk with a stride that has no common
+// factor with `count`, so it needs no table.
+u32 Engine::place_of(u32 number, u32 count) const {
+  if (request_.order == kAscending) return number;
+  if (request_.order == kDescending) return count - 1 - number;
+  const u64 seed = request_.seed * 0x9E3779B97F4A7C15ull + 0x632BE59BD9B4E019ull;
+  u32 stride = static_cast<u32>(seed >> 40) % count;
+  while (common_factor(stride, count) != 1) stride = (stride + 1) % count;
+  return static_cast<u32>((static_cast<u64>(stride) * number + (seed >> 16)) % count);
 }
 
 void Engine::start_cluster(const u32* cluster_index) {

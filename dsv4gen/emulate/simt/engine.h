@@ -76,6 +76,7 @@ class Engine {
   Block& current_block() { return block_of(current_->self.cluster_rank); }
   u32 cluster_blocks() const { return cluster_blocks_; }
   const Thread* current() const { return current_; }
+  void note_line(u32 line) { current_->line = line; }
   u64 shared_limit() const { return request_.shared_limit; }
   Counters& counters() { return report_.counters; }
 
@@ -127,6 +128,7 @@ class Engine {
     }
   }
 
+  u32 place_of(u32 number, u32 count) const;
   void start_cluster(const u32* cluster_index);
   void run_cluster();
   void run_waves();

@@ -44,8 +44,12 @@ class Finding:
     def text(self, kernel: str, regions: Sequence[Placed]) -> str:
         """The finding as one line."""
         where = f"kernel {kernel}, block {self.block}, thread {self.thread}"
+        if self.kind == _SIGNAL:
+            # The line is that of the last primitive that passed its caller's line on.
+            where += f", after line {self.line}" if self.line else ""
+            return f"{where}: {self._crash(regions)}"
         where += f", line {self.line}" if self.line else ""
-        return f"{where}: {self._crash(regions) if self.kind == _SIGNAL else self._words()}"
+        return f"{where}: {self._words()}"
 
     def _words(self) -> str:
         numbers = {"detail": self.detail, "detail2": self.detail2, "other_thread": self.other_thread}
@@ -66,7 +70,7 @@ class Finding:
     def _crash(self, regions: Sequence[Placed]) -> str:
         name = signal.Signals(self.detail).name
         if self.detail == signal.SIGTERM:
-            return "still running at the time limit (the line is that of the last barrier, vote or shuffle)"
+            return "still running at the time limit"
         if self.detail not in (signal.SIGSEGV, signal.SIGBUS):
             return name
         access = "write" if self.other_line else "read"

@@ -90,11 +90,11 @@ def copy_out(region: Placed, file: Bytes) -> None:
 
 
 def overwritten_poison(region: Placed, file: Bytes) -> int | None:
-    """Offset from the span's first byte of a poison byte that was changed, None when all are whole."""
+    """Offset from the span's start of the nearest word of poison that was changed, None when all is whole."""
     pages = _pages(region, file)
     before = np.flatnonzero(pages[: region.lead] != POISON)
     if before.size:
-        return int(before[-1]) - region.lead
+        return (int(before[-1]) - region.lead) // 4 * 4
     after = np.flatnonzero(pages[region.lead + region.size :] != POISON)
     return region.size + int(after[0]) if after.size else None
 

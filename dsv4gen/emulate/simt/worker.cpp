@@ -97,6 +97,7 @@ void simt_cluster_barrier(u32 line) { engine->park(kAtClusterBarrier, 0, 0, line
 
 void* simt_shared(u32 bytes, u32 alignment, u32 line) {
   SharedSlot& shared = engine->current_block().shared;
+  engine->note_line(line);
   if (shared.base != nullptr && shared.bytes == bytes) return shared.base;
   if (bytes > engine->shared_limit()) report_and_stop(kSharedLimit, line, bytes, engine->shared_limit());
   if (shared.base != nullptr) report_and_stop(kSharedTwice, line, bytes, shared.bytes);
@@ -107,6 +108,7 @@ void* simt_shared(u32 bytes, u32 alignment, u32 line) {
 
 const void* simt_aligned(const void* address, u32 alignment, u32 line) {
   const u64 number = reinterpret_cast<u64>(address);
+  engine->note_line(line);
   if (number % alignment != 0) report_and_stop(kMisaligned, line, number, alignment);
   return address;
 }
@@ -114,6 +116,7 @@ const void* simt_aligned(const void* address, u32 alignment, u32 line) {
 void* simt_remote(const void* local, u32 bytes, u32 rank, u32 line) {
   const SharedSlot& own = engine->current_block().shared;
   const i64 offset = static_cast<const char*>(local) - own.base;
+  engine->note_line(line);
   if (rank >= engine->cluster_blocks()) {
     report_and_stop(kRemoteRank, line, rank, engine->cluster_blocks());
   } else if (offset < 0 || offset + bytes > own.bytes) {

@@ -45,9 +45,7 @@ def build_worker(compiler: HostCompiler, extra_flags: tuple[str, ...] = ()) -> P
     flags = (*_FLAGS, *zig, *extra_flags, "-ldl", "-o", "worker")
     store = Store.open("simt-worker")
     key = content_key((*sources.values(), *flags, compiler.kind, compiler.version, platform.machine()))
-    entry = store.get(key) or store.put(
-        key, {"worker": _compile(compiler, sources, flags)}, described=" ".join(flags)
-    )
+    entry = store.get(key) or store.put(key, {"worker": _compile(compiler, sources, flags)}, described=" ".join(flags))
     worker = entry / "worker"
     if not os.access(worker, os.X_OK):
         worker.chmod(0o755)

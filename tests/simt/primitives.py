@@ -1,0 +1,122 @@
+"""Kernels that do one thing with each primitive; they compile in every dialect."""
+
+PRIMITIVES = """
+struct Shared {
+  u32 count;
+  u32 values[256];
+};
+
+DSV4_KERNEL(256, 1) void ballots(DSV4_PARAMS(Params, params)) {
+  const u32 thread = thread_id();
+  const bool predicate = params.input[thread] > 0.0f;
+  const u32 mask = warp_ballot(predicate);
+  const u64 wave = wave_ballot(predicate);
+  params.out[thread * 4] = mask;
+  params.out[thread * 4 + 1] = popcount(mask & lanes_below_mask());
+  params.out[thread * 4 + 2] = static_cast<u32>(wave);
+  params.out[thread * 4 + 3] = popcount(wave);
+}
+
+DSV4_DEVICE u32 inclusive_scan(u32 value) {
+  for (u32 delta = 1; delta < kWarp; delta *= 2) {
+    const u32 other = shuffle_up(value, delta);
+    if (warp_lane() >= delta) value += other;
+  }
+  return value;
+}
+
+DSV4_KERNEL(256, 1) void scan_ones(DSV4_PARAMS(Params, params)) { params.out[thread_id()] = inclusive_scan(1); }
+
+DSV4_KERNEL(256, 1) void warp_totals(DSV4_PARAMS(Params, params)) {
+  params.out[thread_id()] = shuffle(inclusive_scan(warp_id() + 1), kWarp - 1);
+}
+
+DSV4_KERNEL(256, 1) void shuffles(DSV4_PARAMS(Params, params)) {
+  const u32 thread = thread_id();
+  params.out[thread * 4] = shuffle(thread, params.n);
+  params.out[thread * 4 + 1] = shuffle_up(thread, params.n);
+  params.out[thread * 4 + 2] = shuffle_xor(thread, params.n);
+  params.out[thread * 4 + 3] = shuffle(thread, thread * 7 + params.n);
+}
+
+DSV4_KERNEL(256, 1) void positions(DSV4_PARAMS(Params, params)) {
+  const u32 block = (block_z() * grid_y() + block_y()) * grid_x() + block_x();
+  u32* out = params.out + (block * params.n + thread_id()) * 8;
+  out[0] = thread_id();
+  out[1] = block_x();
+  out[2] = block_y();
+  out[3] = block_z();
+  out[4] = lane_id();
+  out[5] = warp_lane();
+  out[6] = warp_id();
+  out[7] = lanes_below_mask();
+}
+
+DSV4_KERNEL(256, 1) void bits(DSV4_PARAMS(Params, params)) {
+  const u32 index = block_x() * params.n + thread_id();
+  const u32 word = float_bits(params.input[index]);
+  u32* out = params.out + index * 5;
+  out[0] = popcount(word);
+  out[1] = popcount(static_cast<u64>(word) << 32 | ~word);
+  out[2] = lowest_set(word | 0x80000000u);
+  out[3] = leading_zeros(word);
+  out[4] = float_bits(from_bits(word));
+}
+
+DSV4_KERNEL(256, 1) void halves(DSV4_PARAMS(Params, params)) {
+  const u32 stride = grid_x() * 256;
+  for (u32 index = block_x() * 256 + thread_id(); index < params.n; index += stride) {
+    params.out[index] = half_bits(params.input[index]);
+  }
+}
+
+DSV4_KERNEL(256, 1) void counters(DSV4_PARAMS(Params, params)) {
+  DSV4_SHARED(Shared, shared);
+  if (thread_id() == 0) shared.count = 0;
+  block_barrier();
+  const u32 slot = shared_add(shared.count, 2);
+  shared.values[slot / 2] = slot;
+  const u32 ticket = global_add(params.out, 1);
+  block_barrier();
+  params.out[1 + ticket] = shared.values[thread_id()] + shared.count;
+}
+
+DSV4_KERNEL(256, 1) void loads(DSV4_PARAMS(Params, params)) {
+  wait_for_producer();
+  const u32 thread = thread_id();
+  const Float4 four = load_vector(params.input + thread * 4);
+  const float one = load_scalar(params.input + thread);
+  const i32 word = load_scalar(reinterpret_cast<const i32*>(params.input) + thread);
+  release_consumer();
+  device_fence();
+  params.out[thread * 4] = float_bits(four.x + four.y * 2.0f);
+  params.out[thread * 4 + 1] = float_bits(four.z + four.w * 2.0f);
+  params.out[thread * 4 + 2] = float_bits(one);
+  params.out[thread * 4 + 3] = static_cast<u32>(word);
+}
+"""
+
+CLUSTERS = """
+struct Ring {
+  u32 count;
+  u32 values[64];
+};
+
+DSV4_KERNEL(64, 1) DSV4_CLUSTER(1, 4, 1) void ring(DSV4_PARAMS(Params, params)) {
+  DSV4_SHARED(Ring, shared);
+  const u32 thread = thread_id(), rank = cluster_rank(), size = cluster_size();
+  shared.values[thread] = rank * 1000 + thread;
+  if (thread == 0) shared.count = 0;
+  cluster_barrier();
+  const u32 next = (rank + 1) % size;
+  remote_add(shared.count, next, rank + 1);
+  const u32 seen = remote_load(shared.values[thread], next);
+  cluster_barrier();
+  remote_store(shared.values[thread], next, seen + rank);
+  cluster_barrier();
+  const u32 block = block_y() * grid_x() + block_x();
+  params.out[(block * 64 + thread) * 3] = shared.count;
+  params.out[(block * 64 + thread) * 3 + 1] = seen;
+  params.out[(block * 64 + thread) * 3 + 2] = shared.values[thread];
+}
+"""
