@@ -2,10 +2,10 @@
 
 Modules in dependency order:
 
+tokens       the language's words and signs, checked one by one
 nodes        the expression tree, its kinds and limits
 intervals    bounds of an expression over ranges
 folding      substitution and constant folding
-tokens       the language's words and signs, checked one by one
 parse        spec text to a tree; nothing is ever evaluated as code
 printers     spec and Python text
 cpp          device C++ text, with words proven wide enough

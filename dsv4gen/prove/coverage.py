@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from dsv4gen.base.errors import ExpressionError, Place, ProofError, raise_all
 from dsv4gen.base.expression_json import Value
-from dsv4gen.prove.defined import both, first_undefined, negated
+from dsv4gen.prove.defined import both, definedness, first_undefined, negated
 from dsv4gen.prove.expressions import Expr
 from dsv4gen.prove.nodes import FALSE, TRUE, Node, kind_of
 from dsv4gen.prove.records import CoverageProof
@@ -93,14 +93,10 @@ def _check_rows(table: str, paths: Sequence[PathRule], noun: str, place: Place |
         raise ProofError(f"{table} has no {noun}", place=place, remedy=f"add a {noun} that takes every shape")
     for position, path in enumerate(paths):
         if noun == "path" and any(path.name == earlier.name for earlier in paths[:position]):
-            raise ProofError(
-                f"{table}: path '{path.name}' is declared twice", place=path.prefer.place or place
-            )
+            raise ProofError(f"{table}: path '{path.name}' is declared twice", place=path.prefer.place or place)
 
 
-def _dead_rows(
-    table: str, noun: str, paths: Sequence[PathRule], cases: Sequence[_Case]
-) -> Iterator[ProofError]:
+def _dead_rows(table: str, noun: str, paths: Sequence[PathRule], cases: Sequence[_Case]) -> Iterator[ProofError]:
     for row, path in enumerate(paths):
         if any(case.is_chosen(row) for case in cases):
             continue
@@ -163,10 +159,14 @@ class _Case:
         """That no earlier row holds."""
         return both(TRUE, *(negated(prefer) for prefer in self._prefers[:row]))
 
+    def _preferred(self, row: int) -> Node:
+        """That the row's prefer has a value and holds, whatever earlier rows say."""
+        return both(definedness(self._prefers[row]), self._prefers[row])
+
     def _undefined(self, row: int, path: PathRule) -> ProofError | None:
         questions = (
             (path.prefer, self._prefers[row], self._before(row)),
-            (path.domain, self._domains[row], self._prefers[row]),
+            (path.domain, self._domains[row], self._preferred(row)),
         )
         for expression, node, given in questions:
             found = self._decided(partial(first_undefined, self._space, node, given), expression.place)
@@ -178,7 +178,7 @@ class _Case:
 
     def _outside(self, row: int, path: PathRule) -> ProofError | None:
         domain, prefer = self._domains[row], self._prefers[row]
-        outside = FALSE if domain == prefer else both(prefer, negated(domain))
+        outside = FALSE if domain == prefer else both(self._preferred(row), negated(domain))
         shape = self._decided(partial(smallest, self._space, outside), path.prefer.place)
         if shape is None:
             return None

@@ -38,6 +38,11 @@ def negated(part: Node) -> Node:
     return fold(Apply("not", (part,)))
 
 
+def definedness(node: Node) -> Node:
+    """The condition under which `node` has a value."""
+    return both(TRUE, *(negated(both(reached, negated(fine))) for _, _, fine, reached in _conditions(node, TRUE)))
+
+
 def first_undefined(space: Space, node: Node, given: Node = TRUE) -> Undefined | None:
     """The first part of `node` that has no value at some shape for which `given` holds.
 

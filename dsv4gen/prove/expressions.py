@@ -46,9 +46,7 @@ class Expr:
             return cls(parse.parse(text), place)
         except tokens.Fault as fault:
             where = _offset(place, fault.offset)
-            raise ExpressionError(
-                f"{fault.message}{_excerpt(text)}", place=where, remedy=fault.remedy
-            ) from None
+            raise ExpressionError(f"{fault.message}{_excerpt(text)}", place=where, remedy=fault.remedy) from None
 
     @classmethod
     def of(cls, value: Value | Expr, place: Place | None = None) -> Expr:

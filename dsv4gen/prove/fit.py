@@ -63,8 +63,7 @@ def prove_fit(
     if not proof.fits:
         at = f" at {show(tile)}" if tile else ""
         raise ProofError(
-            f"{name} does not fit{at}: {formula} = {proof.value} {unit}, "
-            f"{-proof.slack} over the limit of {limit}",
+            f"{name} does not fit{at}: {formula} = {proof.value} {unit}, {-proof.slack} over the limit of {limit}",
             place=place or formula.place,
             remedy="drop this tile, or need less in the formula",
         )

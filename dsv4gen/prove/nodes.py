@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from dsv4gen.base.errors import ExpressionError
 from dsv4gen.base.expression_json import DEPTH_MAX, Value
+from dsv4gen.prove.tokens import NAME
 
 #: nodes of one expression; a chained comparison repeats its middle operand, which this bounds
 SIZE_MAX = 1000
@@ -143,10 +144,16 @@ def to_json(node: Node) -> Any:
 
 
 def from_json(tree: Any) -> Node:
-    """The node of a nested list that `evaluate_json` accepts (the caller has checked its shape)."""
+    """The node of a nested list whose shape `compile_json` has checked.
+
+    Raises:
+        ExpressionError: a name that a spec could not write, or a tree beyond the limits.
+    """
     if isinstance(tree, (bool, int)):
         return literal(tree)
     if isinstance(tree, str):
+        if not NAME.fullmatch(tree):
+            raise ExpressionError(f"'{tree}' is not a name")
         return Name(tree)
     if tree[0] == "choice":
         return Choice(tree[1])

@@ -68,9 +68,7 @@ class _Printer:
         if operator == "if":
             condition, yes, no = operands
             above = _CONDITIONAL + 1
-            text = (
-                f"{self.text(yes, above)} if {self.text(condition, above)} else {self.text(no, _CONDITIONAL)}"
-            )
+            text = f"{self.text(yes, above)} if {self.text(condition, above)} else {self.text(no, _CONDITIONAL)}"
             return text, strength
         if operator in ("and", "or"):
             return f" {operator} ".join(self.text(operand, strength + 1) for operand in operands), strength

@@ -40,10 +40,7 @@ class FitProof:
         """One line for tables."""
         tile = " ".join(f"{name}={value}" for name, value in self.tile)
         where = f"{self.name} [{tile}]" if tile else self.name
-        return (
-            f"{where}: {self.formula} = {self.value} of {self.limit} {self.unit}, "
-            f"slack {self.slack}: {self.verdict}"
-        )
+        return f"{where}: {self.formula} = {self.value} of {self.limit} {self.unit}, slack {self.slack}: {self.verdict}"
 
     def row(self) -> tuple[str, ...]:
         """The cells of `COLUMNS`."""

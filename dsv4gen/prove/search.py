@@ -78,6 +78,8 @@ def _smallest(space: Space, predicate: Node) -> tuple[tuple[str, int], ...] | No
             shape = _Question(used, predicate).smallest()
     except Undecided:
         shape = _enumerate(used, predicate)
+    if shape is not None and not compile_json(to_json(predicate))(shape):
+        raise Undecided
     return None if shape is None else tuple(shape.items())
 
 
@@ -87,9 +89,7 @@ def _guess(space: Space, predicate: Node) -> bool:
     inside = _inside(space, predicate)
     candidates = product(*(_likely_values(space, name, predicate) for name in names))
     try:
-        return any(
-            inside(dict(zip(names, values, strict=True))) for values in islice(candidates, GUESSES_MAX)
-        )
+        return any(inside(dict(zip(names, values, strict=True))) for values in islice(candidates, GUESSES_MAX))
     except ExpressionError:
         return False
 
@@ -157,7 +157,10 @@ class _Question:
         low = self._space.ranges[name][0]
         while low < shape[name]:
             middle = (low + shape[name]) // 2
-            if self._solver.check(self._variables[name] <= middle) == self._z3.sat:
+            answer = self._solver.check(self._variables[name] <= middle)
+            if answer == self._z3.unknown:
+                break
+            if answer == self._z3.sat:
                 shape = self._model()
             else:
                 low = middle + 1

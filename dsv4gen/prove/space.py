@@ -64,6 +64,14 @@ class Space:
             shape[axis.name] = (axis.maximum if largest else axis.minimum).evaluate(shape)
         return {axis.name: shape[axis.name] for axis in self.axes}
 
+    def completed(self, shape: Mapping[str, int]) -> dict[str, int]:
+        """`shape` with the smallest value for the axes it lacks."""
+        full = dict(shape)
+        for axis in self.ordered:
+            if axis.name not in full:
+                full[axis.name] = axis.minimum.evaluate(full)
+        return {axis.name: full[axis.name] for axis in self.axes}
+
 
 def space_of(axes: Sequence[Axis], constants: Mapping[str, Value], place: Place | None = None) -> Space:
     """The space of `axes` with `constants` in their bounds.

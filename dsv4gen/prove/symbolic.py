@@ -13,7 +13,7 @@ from typing import Any
 from dsv4gen.base.errors import ExpressionError
 from dsv4gen.base.expression_json import EXPONENT_MAX
 from dsv4gen.prove.intervals import Ranges, bounds_of
-from dsv4gen.prove.nodes import Apply, Choice, Name, Node, Number, Truth, name_kinds
+from dsv4gen.prove.nodes import Apply, Choice, Name, Node, Number, Truth, kind_of, name_kinds
 
 
 def sympy_term(node: Node) -> Any:
@@ -79,19 +79,22 @@ class _Sympy:
 
     def _apply(self, node: Apply) -> Any:
         terms = [self.term(operand) for operand in node.operands]
-        if node.operator in ("==", "!="):
-            return self._equality(node.operator, *terms)
-        if node.operator == "if" and isinstance(terms[1], self._sympy.logic.boolalg.Boolean):
+        truths = self._is_truth(node.operands[-1])
+        if node.operator == "if" and truths:
             return self._sympy.ITE(*terms)
+        if node.operator == "==":
+            return self._sympy.Equivalent(*terms) if truths else self._sympy.Eq(*terms)
+        if node.operator == "!=":
+            return self._sympy.Xor(*terms) if truths else self._sympy.Ne(*terms)
         return self._operators[node.operator](*terms)
 
-    def _equality(self, operator: str, left: Any, right: Any) -> Any:
-        truths = all(isinstance(side, self._sympy.logic.boolalg.Boolean) for side in (left, right))
-        numbers = any(isinstance(side, self._sympy.Expr) and side.is_integer for side in (left, right))
-        if truths and not numbers:
-            same = self._sympy.Equivalent(left, right)
-            return same if operator == "==" else self._sympy.Not(same)
-        return self._sympy.Eq(left, right) if operator == "==" else self._sympy.Ne(left, right)
+    def _is_truth(self, node: Node) -> bool:
+        """Whether the node is a truth value; sympy cannot tell, as its symbols are both."""
+        if isinstance(node, Name):
+            return self._kinds.get(node.name) == "truth value"
+        if isinstance(node, Apply) and node.operator == "if":
+            return self._is_truth(node.operands[1])
+        return kind_of(node) == "truth value"
 
 
 class _Z3:

@@ -27,7 +27,7 @@ TOKEN = re.compile(
     r"|(?P<text>'[^']*'|\"[^\"]*\")|(?P<operator>\*\*|//|<=|>=|==|!=|[-+*%<>(),])|(?P<other>.)",
     re.DOTALL,
 )
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*")
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
 _CHOICE = re.compile(r"[A-Za-z0-9_.+-]+")
 _INSTEAD = {
@@ -79,9 +79,7 @@ def check_tokens(text: str) -> None:
         elif kind == "other":
             raise Fault(f"unexpected {token!r}", offset, _INSTEAD.get(token, f"allowed are {ALLOWED}"))
     if nesting or _is_open_end(token):
-        raise Fault(
-            f"the expression ends after '{token}'" + (", a ')' is missing" if nesting else ""), offset
-        )
+        raise Fault(f"the expression ends after '{token}'" + (", a ')' is missing" if nesting else ""), offset)
 
 
 def _is_open_end(token: str) -> bool:
@@ -102,7 +100,7 @@ def _check_name(token: str, offset: int) -> None:
     if token in ("True", "False", "None"):
         raise Fault(f"unexpected '{token}'", offset, "write true or false, in lower case")
     words = token.split(".")
-    if not _NAME.fullmatch(token):
+    if not NAME.fullmatch(token):
         raise Fault(f"'{token}' is not a name: letters, digits and _, starting with a letter", offset)
     if any(keyword.iskeyword(word) or (word in _WORDS and len(words) > 1) for word in words):
         raise Fault(f"unexpected '{token}'", offset, f"allowed are {ALLOWED}")

@@ -51,9 +51,7 @@ def prove_width(
         bounds, exact = _extremes(space, node, limits)
     except Undecided:
         message = f"{name}: cannot decide whether '{expr}' fits {type_name} within the solver's budget"
-        raise ProofError(
-            message, place=where, remedy="write it without products of axes, or bound it"
-        ) from None
+        raise ProofError(message, place=where, remedy="write it without products of axes, or bound it") from None
     return WidthProof(name, str(expr), *bounds, limits[1], type_name, exact)
 
 
@@ -93,7 +91,7 @@ def _check_part(part: _Part, space: Space, limits: tuple[int, int]) -> None:
     for operator, limit in ((">", limits[1]), ("<", limits[0])):
         shape = smallest(space, Apply(operator, (part.node, Number(limit))))
         if shape is not None:
-            raise part.error(shape, limit)
+            raise part.error(space.relevant(names_in(part.node)).completed(shape), limit)
 
 
 def _extremes(space: Space, node: Node, limits: tuple[int, int]) -> tuple[tuple[int, int], bool]:
