@@ -24,6 +24,8 @@ from dsv4gen.prove.symbolic import z3_term
 ENUMERATION_MAX = 200_000
 #: z3's work units for one question: the same on every machine, about half a second
 SOLVER_UNITS = 3_000_000
+#: making a found shape smaller takes many questions; each gets this part of the units
+LOWERING_SHARE = 20
 #: a second limit, for machines on which the units take long
 SOLVER_MILLISECONDS = 20_000
 #: likely shapes tried before the solver, and values per axis in them
@@ -148,6 +150,7 @@ class _Question:
         if answer != self._z3.sat:
             raise Undecided
         shape = self._model()
+        self._solver.set("rlimit", SOLVER_UNITS // LOWERING_SHARE)
         for axis in self._space.axes:
             shape = self._lower(axis.name, shape)
         return shape
