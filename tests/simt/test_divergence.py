@@ -111,7 +111,37 @@ DSV4_KERNEL(128, 1) void diamonds(DSV4_PARAMS(Params, params)) {
   }
   params.out[thread] = value + popcount(warp_ballot(thread % 3 == 1 && value > 4));
 }
+
+// Conditions known from thread to thread before and after each vote, which an optimiser likes to join.
+DSV4_KERNEL(128, 1) void known_conditions(DSV4_PARAMS(Params, params)) {
+  const u32 thread = thread_id();
+  u32 kind = 0;
+  if (thread % 3 == 0) {
+    kind = 1;
+  } else if (thread % 3 == 1) {
+    kind = 2;
+  }
+  const u32 mask = warp_ballot(kind == 1);
+  u32 value = 5;
+  if (kind == 1) {
+    value = mask;
+  } else if (kind == 2) {
+    value = ~mask;
+  }
+  bool done = false;
+  for (u32 step = 0; step < 40; ++step) {
+    const bool found = !done && step > thread % 7;
+    if (found) done = true;
+    const u32 votes = warp_ballot(found);
+    if (done) value += votes;
+    if (votes == 0 && step > 10) break;
+  }
+  params.out[thread] = value;
+}
 """
+
+
+BLOCKS = {"warps_apart": 128, "detour": 64, "diamonds": 128, "known_conditions": 128}
 
 
 def launch(body: str, kernel: str, wave: int, *, block: int = 128, order: str = "ascending") -> SimtResult:
@@ -153,7 +183,7 @@ def test_reports_name_the_lines_of_the_text() -> None:
 @waves
 @pytest.mark.parametrize("order", ["ascending", "descending", "random:5"])
 def test_uniform_flow_is_not(wave: int, order: str) -> None:
-    for kernel, block in (("warps_apart", 128), ("detour", 64), ("diamonds", 128)):
+    for kernel, block in BLOCKS.items():
         assert launch(UNIFORM, kernel, wave, block=block, order=order).errors == ()
 
 
@@ -163,7 +193,7 @@ def test_other_compilers_keep_uniform_flow_uniform(kind: str, wave: int) -> None
     need_compiler(kind)
     text = render_layer("simt", wave) + PARAMS + UNIFORM
     program = SimtProgram.build(text, wave=wave, compiler=host_compiler(kind))
-    for kernel, block in (("warps_apart", 128), ("detour", 64), ("diamonds", 128)):
+    for kernel, block in BLOCKS.items():
         outs = [np.zeros(128, np.uint32), np.zeros(128, np.uint32)]
         for chosen, out in zip((program, build(UNIFORM, wave)), outs, strict=True):
             chosen.launch(kernel, LAYOUT, arguments(out), 1, block).raise_errors()

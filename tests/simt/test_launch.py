@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from dsv4gen.base.errors import ArgumentError, CompileError, EmulationError, UsageError
 from dsv4gen.emulate.simt import SimtProgram, SimtResult
 from dsv4gen.emulate.simt.memory_file import Array
+from dsv4gen.emulate.simt.worker import Worker
 from tests.simt.layers import LAYOUT, PARAMS, WAVES, arguments, build, render_layer
 from tests.simt.primitives import PRIMITIVES
 
@@ -143,6 +145,19 @@ def test_text_that_does_not_compile_is_placed() -> None:
     text = render_layer("simt", 32) + PARAMS + "DSV4_KERNEL(1, 1) void k(DSV4_PARAMS(Params, params)) { oops(); }\n"
     with pytest.raises(CompileError, match=rf"program.cpp:{len(text.splitlines())}:.*oops"):
         SimtProgram.build(text, wave=32)
+
+
+def test_text_that_calls_an_unknown_function_is_refused() -> None:
+    body = 'extern "C" void nowhere();\nDSV4_KERNEL(1, 1) void k(DSV4_PARAMS(Params, params)) { nowhere(); }\n'
+    with pytest.raises(EmulationError, match="undefined symbol: nowhere"):
+        SimtProgram.build(render_layer("simt", 32) + PARAMS + body, wave=32)
+
+
+def test_a_cache_without_execution_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "worker").write_text("no program")
+    (tmp_path / "worker").chmod(0o755)
+    with pytest.raises(EmulationError, match=r"cannot be started: .*\n.*remedy: set DSV4GEN_CACHE_DIR"):
+        Worker(tmp_path / "worker", tmp_path / "program.so")
 
 
 def test_text_for_another_wave_is_refused() -> None:

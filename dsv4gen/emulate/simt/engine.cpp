@@ -36,7 +36,10 @@ void Engine::run(Kernel kernel) {
   running_ = this;
   threads_ = request_.block[0];
   cluster_blocks_ = request_.cluster[0] * request_.cluster[1] * request_.cluster[2];
-  if (!shared_area.prepare() || !stacks.prepare(threads_ * cluster_blocks_)) return;
+  if (!shared_area.prepare() || !stacks.prepare(threads_ * cluster_blocks_)) {
+    find(kNoMemory, nullptr, 0);
+    return;
+  }
   u32 clusters[3];
   for (u32 axis = 0; axis < 3; ++axis) clusters[axis] = request_.grid[axis] / request_.cluster[axis];
   const u32 count = clusters[0] * clusters[1] * clusters[2];

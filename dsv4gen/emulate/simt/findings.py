@@ -114,4 +114,5 @@ _WORDS = {
     13: "remote access at byte {signed} of a shared struct of {detail2} bytes",
     14: "remote access to rank {detail} before any cluster barrier: its block may not have started",
     15: "remote access to the shared memory of rank {detail}, whose block has ended",
+    16: "the emulator has no memory for this launch",
 }

@@ -18,7 +18,8 @@ inline char* reserve(u64 bytes, int protection, char* wanted = nullptr) {
 }
 
 // -- stacks: each above a page that traps
-constexpr u64 kStackBytes = 64 << 10;
+// An odd number of pages apart, and starting at different lines of a page: or all would fight for the same cache sets.
+constexpr u64 kStackBytes = 17 * kPage;
 constexpr u32 kMaxThreads = 16 * 1024;  // the largest cluster of the largest blocks
 
 struct Stacks {
@@ -32,8 +33,7 @@ struct Stacks {
     return true;
   }
   char* low(u32 index) const { return memory + index * kStackBytes + kPage; }
-  // Stacks start at different cache sets, or all fibers would fight for one.
-  u64 bytes(u32 index) const { return kStackBytes - kPage - (index % 32) * 64; }
+  u64 bytes(u32 index) const { return kStackBytes - kPage - (index / 16 % 32) * 128; }
   bool contains(u64 address) const {
     const u64 start = reinterpret_cast<u64>(memory);
     return memory != nullptr && address >= start && address < start + kMaxThreads * kStackBytes;

@@ -39,7 +39,8 @@ FLAGS = (
     "-fvisibility=hidden",
     "-Wno-attributes",
 )
-# g++ has no attribute against copying a call, and one vote compiled into two places would look divergent.
+# A vote compiled into two places would look divergent. Clang keeps it in one because the layer declares it
+# convergent; g++ has no such attribute, so the passes that copy code (seen: jump threading) are off.
 GCC_FLAGS = ("-fno-thread-jumps", "-fno-tree-dominator-opts", "-fno-reorder-blocks", "-fno-tree-ch")
 
 
@@ -60,7 +61,7 @@ class SimtResult:
             raise EmulationError("\n".join(self.errors))
 
 
-@dataclass
+@dataclass(eq=False)
 class SimtProgram:
     """A compiled text; `wave` is the hardware wave it was rendered for. Its launches take turns."""
 

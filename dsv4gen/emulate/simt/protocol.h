@@ -26,6 +26,7 @@ enum FindingKind : u32 {
   kRemoteAddress,         // detail: offset from the struct's start (signed), detail2: its bytes
   kRemoteEarly,           // detail: rank
   kRemoteEnded,           // detail: rank of the block that has ended
+  kNoMemory,              // the worker's, not the kernel's: memory could not be mapped
 };
 
 enum Area : u32 { kElsewhere, kGlobalMemory, kSharedMemory, kStack };

@@ -61,10 +61,12 @@ void serve(int file) {
   const Kernel kernel = reinterpret_cast<Kernel>(dlsym(program, request.symbol));
   if (kernel == nullptr) {
     launch.find(kUnknownSymbol, nullptr, 0);
-  } else if (window.show(request, file)) {
+  } else if (!window.show(request, file)) {
+    launch.find(kNoMemory, nullptr, 0);
+  } else {
     launch.run(kernel);
-    window.hide(request);
   }
+  window.hide(request);
   engine = nullptr;
 }
 
@@ -74,6 +76,11 @@ void report_and_stop(FindingKind kind, u32 line, u64 detail, u64 detail2) {
   finding.detail = detail;
   finding.detail2 = detail2;
   engine->stop();
+}
+
+// Say why no launch can be served; the caller returns this as the exit status.
+int complain(const char* reason) {
+  return write(2, reason, strlen(reason)) < 0 ? 2 : 1;
 }
 
 int number_in(const char* text) {
@@ -134,21 +141,21 @@ void* simt_remote(const void* local, u32 bytes, u32 rank, u32 line) {
 }  // extern "C"
 
 int main(int count, char** arguments) {
-  if (count != 3) return 2;
+  if (count != 3) return complain("usage: worker FILE_DESCRIPTOR PROGRAM");
   program = dlopen(arguments[2], RTLD_NOW | RTLD_LOCAL);
   const void* program_wave = program == nullptr ? nullptr : dlsym(program, "simt_wave");
-  if (program_wave == nullptr) return 5;
+  if (program_wave == nullptr) return complain(dlerror());
   wave = *static_cast<const u32*>(program_wave);
   const int file = number_in(arguments[1]);
   void* memory = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (memory == MAP_FAILED || !Window().prepare()) return 3;
+  if (memory == MAP_FAILED || !Window().prepare()) return complain("its memory cannot be mapped");
   control = static_cast<Control*>(memory);
   catch_signals();
   const u32 greeting[3] = {wave, sizeof(Request), sizeof(Report)};
-  if (write(1, greeting, sizeof greeting) != sizeof greeting) return 4;
+  if (write(1, greeting, sizeof greeting) != sizeof greeting) return 1;
   for (char byte; read(0, &byte, 1) == 1;) {
     serve(file);
-    if (write(1, &byte, 1) != 1) return 4;
+    if (write(1, &byte, 1) != 1) return 1;
   }
   return 0;
 }

@@ -71,14 +71,7 @@ class Worker:
         self._size = 0
         self.memory: Bytes = np.empty(0, np.uint8)
         self._grow(protocol.ARRAYS_OFFSET)
-        # Its own session, so that an interrupt typed at a terminal reaches us and not the worker.
-        self._process = subprocess.Popen(
-            [str(executable), str(self._file), str(program)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            pass_fds=(self._file,),
-            start_new_session=True,
-        )
+        self._process = _start([str(executable), str(self._file), str(program)], self._file)
         self.close = weakref.finalize(self, _shut_down, self._process, self._file, self._owner)
         self.wave = self._greet()
 
@@ -116,9 +109,10 @@ class Worker:
         """The wave in the worker's greeting, which also proves that both sides speak one protocol."""
         greeting = self._read(_GREETING.size, timeout_s=60)
         if len(greeting) != _GREETING.size:
-            status = self._process.poll()
+            self._process.kill()
+            _, complaint = self._process.communicate()
             self.close()
-            raise EmulationError(f"the SIMT worker did not start (exit status {status})")
+            raise EmulationError(f"the SIMT worker cannot serve: {complaint.decode(errors='replace')}")
         wave, *sizes = _GREETING.unpack(greeting)
         if sizes != [protocol.REQUEST_BYTES, protocol.REPORT_BYTES]:
             self.close()
@@ -140,12 +134,31 @@ class Worker:
         return os.read(stream, count) if ready else b""
 
 
+def _start(command: list[str], file: int) -> subprocess.Popen[bytes]:
+    """Start a worker; in its own session, so that an interrupt typed at a terminal reaches only us."""
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(file,),
+            start_new_session=True,
+        )
+    except OSError as error:
+        os.close(file)
+        raise EmulationError(
+            f"the SIMT worker cannot be started: {error.strerror}",
+            remedy="set DSV4GEN_CACHE_DIR to a folder from which programs may run",
+        ) from error
+
+
 def _shut_down(process: subprocess.Popen[bytes], file: int, owner: int) -> None:
     """End the worker and give its memory back; a forked child leaves its parent's worker alone."""
     if os.getpid() == owner:
         process.kill()
         process.wait()
-    for stream in (process.stdin, process.stdout):
+    for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             stream.close()
     os.close(file)
