@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from dsv4gen.base.errors import UnknownTarget, did_you_mean
 
-_GFX = re.compile(r"gfx\d{1,2}\d[0-9a-f]")
-_FEATURE = re.compile(r"([a-z0-9]+)([+-])")
-_CUDA_NAME = re.compile(r"(sm_?|compute_?)?(\d{1,2})(\d)([af]?)(\+ptx)?")
-_CAPABILITY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+ptx)?")
-_LONG_MINOR = re.compile(r"\d+\.\d{2,}[af]?(\+ptx)?")
+_GFX = re.compile(r"gfx\d{1,2}\d[0-9a-f]", re.ASCII)
+_FEATURE = re.compile(r"([a-z0-9]+)([+-])", re.ASCII)
+_CUDA_NAME = re.compile(r"(sm_?|compute_?)?(\d{1,2})(\d)([af]?)(\+ptx)?", re.ASCII)
+_CAPABILITY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+ptx)?", re.ASCII)
+_LONG_MINOR = re.compile(r"\d+\.\d{2,}[af]?(\+ptx)?", re.ASCII)
 
 #: What the ROCm device list prints for the CPU; never a GPU.
 _NO_GPU = "gfx000"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -27,34 +27,50 @@ _YAML_1_1_BOOLEANS = ("yes", "no", "on", "off", "y", "n")
 
 
 def validate(document: Document, model: type[M]) -> M | None:
-    """The document as a model; None after adding at least one error to `document.errors`."""
-    if document.errors:
+    """The document as a model; None when `document.errors` holds at least one error afterwards.
+
+    A place that YAML itself already refused is not reported a second time.
+    """
+    if document.data is None:
         return None
+    refused = {error.place for error in document.errors}
     try:
-        return model.model_validate(document.data)
+        checked = model.model_validate(document.data)
     except ValidationError as error:
-        seen: dict[tuple[object, ...], SpecError] = {}
-        for detail in error.errors(include_url=False):
-            found = _spec_error(document, model, detail)
-            seen.setdefault((found.place, found.message), found)
-        document.errors.extend(seen.values())
+        found = [_spec_error(document, model, keys, details) for keys, details in _by_mistake(document, error)]
+        document.errors.extend(one for one in found if one.place not in refused)
         return None
+    return None if refused else checked
 
 
-def _spec_error(document: Document, model: type[BaseModel], detail: Mapping[str, Any]) -> SpecError:
+def _by_mistake(document: Document, error: ValidationError) -> list[tuple[Keys, list[dict[str, Any]]]]:
+    """pydantic's details; those of the members of one union are together, since they are one mistake."""
+    grouped: dict[tuple[Keys, str], list[dict[str, Any]]] = {}
+    for detail in error.errors(include_url=False):
+        keys = document.nearest(tuple(detail["loc"]))
+        kind = "wrong type" if detail["type"] in _EXPECTED else f"{detail['type']} {detail['loc']}"
+        grouped.setdefault((keys, kind), []).append(dict(detail))
+    return [(keys, details) for (keys, _), details in grouped.items()]
+
+
+def _spec_error(
+    document: Document, model: type[BaseModel], keys: Keys, details: Sequence[Mapping[str, Any]]
+) -> SpecError:
+    detail = details[0]
     loc: Keys = tuple(detail["loc"])
-    keys = document.nearest(loc)
     span = document.span(keys)
     shown = dotted(keys)
     if detail["type"] == "extra_forbidden":
         message = f"unknown key '{loc[-1]}'{did_you_mean(str(loc[-1]), known_keys(model, loc[:-1]))}"
         return SpecError(message, place=span.key, remedy=_known_list(known_keys(model, loc[:-1])))
+    if detail["type"] == "missing" and isinstance(loc[-1], int):
+        return SpecError(f"{_named(shown)}missing item {loc[-1]} of the list", place=span.value)
     if detail["type"] == "missing":
         where = f" in '{shown}'" if shown else ""
         return SpecError(f"missing key '{loc[-1]}'{where}", place=span.key)
     got = describe(detail["input"], document.texts.get(keys))
     if detail["type"] in _EXPECTED:
-        expected = _EXPECTED[detail["type"]]
+        expected = " or ".join(dict.fromkeys(_EXPECTED[one["type"]] for one in details))
         remedy = _type_remedy(detail["type"], detail["input"])
         return SpecError(f"{_named(shown)}expected {expected}, got {got}", place=span.value, remedy=remedy)
     return SpecError(f"{_named(shown)}{_reason(detail)}, got {got}", place=span.value)

@@ -38,6 +38,9 @@ def check_family(loaded: Loaded[FamilySpec]) -> list[SpecError]:
 
 
 def _check_head(family: FamilySpec, findings: Findings) -> None:
+    for table in ("ops", "kernels"):
+        if not getattr(family, table):
+            findings.add("a family needs at least one", table)
     for name, option in family.options.items():
         findings.unique(option.choices, "options", name, "choices")
         findings.known(option.default, option.choices, "not among the choices", "options", name, "default")

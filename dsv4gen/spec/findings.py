@@ -40,8 +40,9 @@ class Findings:
         self.errors: list[SpecError] = []
 
     def add(self, message: str, *keys: str | int, remedy: str = "") -> None:
-        """A mistake in the value at `keys`."""
-        place = self.loaded.place(*keys)
+        """A mistake in the value at `keys`; a block that starts on a line of its own is shown by its key."""
+        key, value = self.loaded.key_place(*keys), self.loaded.place(*keys)
+        place = value if value.line == key.line else key
         self.errors.append(SpecError(f"{dotted(keys)}: {message}", place=place, remedy=remedy))
 
     def known(self, word: str, allowed: Iterable[str], what: str, *keys: str | int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dsv4gen.base.errors import SpecError, did_you_mean
@@ -38,10 +38,15 @@ def cited_works(files: list[Loaded[Any]]) -> dict[str, str]:
     return works
 
 
-def check_platforms(platforms: Mapping[str, Loaded[Any]]) -> list[SpecError]:
-    """Broken chains, and facts without a source, in all platform files."""
+def check_platforms(platforms: Mapping[str, Loaded[Any]], unread: Collection[str]) -> list[SpecError]:
+    """Broken chains, and facts without a source, in all platform files.
+
+    Files that extend one of `unread`, which have mistakes of their own, are left alone.
+    """
     errors: list[SpecError] = []
     for name, loaded in platforms.items():
+        if _extends_any(platforms, name, unread):
+            continue
         try:
             works = cited_works(chain(platforms, name))
         except SpecError as error:
@@ -53,3 +58,13 @@ def check_platforms(platforms: Mapping[str, Loaded[Any]]) -> list[SpecError]:
             leaves = group_leaves(overrides, loaded.document, ("also", device))
             errors.extend(check_sources(leaves, works))
     return errors
+
+
+def _extends_any(platforms: Mapping[str, Loaded[Any]], name: str, unread: Collection[str]) -> bool:
+    """Whether the chain of `name` reaches one of `unread`; a circle is no such chain."""
+    visited: set[str] = set()
+    current: str | None = name
+    while current is not None and current in platforms and current not in visited:
+        visited.add(current)
+        current = platforms[current].model.extends
+    return current in unread

@@ -85,9 +85,13 @@ def _check_buckets(kernel: Kernel, findings: Findings, keys: tuple[str, str]) ->
 
 
 def kernel_symbols(family: FamilySpec, kernel: Kernel) -> set[str]:
-    """Every name the kernel's symbol pattern yields over the options and the legal tiles."""
+    """Every name the kernel's symbol pattern yields over the options and the legal tiles.
+
+    A placeholder that names nothing, which is a mistake reported elsewhere, stands for itself.
+    """
     names = _PLACEHOLDER.findall(kernel.symbol)
-    values = [family.options[n].choices if n in family.options else kernel.tiles[n] for n in names]
+    choices = {name: option.choices for name, option in family.options.items()}
+    values = [choices.get(name) or kernel.tiles.get(name, (name,)) for name in names]
     return {kernel.symbol.format(**dict(zip(names, chosen, strict=True))) for chosen in product(*values)}
 
 

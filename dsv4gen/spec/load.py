@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from dsv4gen.base import paths
-from dsv4gen.base.errors import DsvError, SpecError, raise_all
+from dsv4gen.base.errors import DsvError, Place, SpecError, raise_all
 from dsv4gen.spec.check import validate
 from dsv4gen.spec.family import FamilySpec
 from dsv4gen.spec.family_references import check_family, check_flags
@@ -47,10 +47,10 @@ def load_specs(root: Path) -> Specs:
     tuning = _load_tuning(root / "tuning", errors)
     for loaded in families.values():
         errors.extend(check_family(loaded))
-    if not errors:
-        errors.extend(_check_together(families, platforms, tuning))
+    specs = Specs(families, platforms, tuning)
+    errors.extend(_check_together(root, specs))
     raise_all(errors)
-    return Specs(families, platforms, tuning)
+    return specs
 
 
 def _load_tuning(folder: Path, errors: list[DsvError]) -> dict[tuple[str, str], Loaded[TuningSpec]]:
@@ -64,22 +64,31 @@ def _load_tuning(folder: Path, errors: list[DsvError]) -> dict[tuple[str, str], 
     return found
 
 
-def _check_together(
-    families: dict[str, Loaded[FamilySpec]],
-    platforms: dict[str, Loaded[PlatformHead]],
-    tuning: dict[tuple[str, str], Loaded[TuningSpec]],
-) -> list[SpecError]:
-    """Checks across files, made only when each file is sound by itself."""
-    errors = [*check_symbols(families), *check_flags(families), *check_platforms(platforms)]
-    targets = {name: loaded for name, loaded in platforms.items() if not loaded.model.abstract}
-    for loaded in tuning.values():
-        errors.extend(check_tuning(loaded, families, targets))
+def _check_together(root: Path, specs: Specs) -> list[SpecError]:
+    """Checks across files; those that would need a file with mistakes of its own are left out."""
+    unread_families = _stems(root / "families") - set(specs.families)
+    unread_platforms = _stems(root / "platforms") - set(specs.platforms)
+    errors = [*check_symbols(specs.families), *check_flags(specs.families)]
+    errors.extend(check_platforms(specs.platforms, unread_platforms))
+    targets = {name for name in {*specs.platforms, *unread_platforms} if not name.startswith("_")}
+    for loaded in specs.tuning.values():
+        if loaded.model.family not in unread_families:
+            errors.extend(check_tuning(loaded, specs.families, targets))
     return errors
+
+
+def _stems(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.yaml")}
 
 
 def load_folder(folder: Path, model: type[M], name_key: str, errors: list[DsvError]) -> dict[str, Loaded[M]]:
     """The `*.yaml` files of one folder by name; each file's `name_key` must equal its file name."""
     found: dict[str, Loaded[M]] = {}
+    if not folder.is_dir():
+        errors.append(SpecError("there is no such folder", place=Place(paths.display(folder))))
+    for path in sorted(folder.glob("*.yml")):
+        remedy = f"rename it to {path.stem}.yaml"
+        errors.append(SpecError("only *.yaml files are read", place=Place(paths.display(path)), remedy=remedy))
     for path in sorted(folder.glob("*.yaml")):
         loaded = load_file(path, model, errors)
         if loaded is None:
@@ -95,7 +104,13 @@ def load_folder(folder: Path, model: type[M], name_key: str, errors: list[DsvErr
 
 def load_file(path: Path, model: type[M], errors: list[DsvError]) -> Loaded[M] | None:
     """One file, or None after adding its mistakes to `errors`."""
-    document = read_text(path.read_bytes(), paths.display(path))
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}"
+        errors.append(SpecError(message, place=Place(paths.display(path))))
+        return None
+    document = read_text(raw, paths.display(path))
     checked = validate(document, model)
     if checked is None:
         errors.extend(document.errors)

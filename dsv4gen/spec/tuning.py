@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -46,7 +46,7 @@ class TuningSpec(Model):
 
 
 def check_tuning(
-    loaded: Loaded[TuningSpec], families: Mapping[str, Loaded[FamilySpec]], targets: Mapping[str, object]
+    loaded: Loaded[TuningSpec], families: Mapping[str, Loaded[FamilySpec]], targets: Collection[str]
 ) -> list[SpecError]:
     """Rows that name no kernel or hold a tile that is no longer legal, all of them."""
     tuning, findings = loaded.model, Findings(loaded)

@@ -1,7 +1,10 @@
 """Capability records of GPU targets, resolved from `specs/platforms`, in dependency order.
 
-record     the frozen TargetRecord: typed groups, flat facts, provenance
-resolve    `extends` resolved and validated; lookup by any spelling
+record       the frozen TargetRecord: typed groups, flat facts, provenance
+consistency  facts that must agree with each other and with the families
+build        `extends` resolved and validated
+resolve      lookup by any spelling
+occupancy    resident waves and blocks, and the two meanings of the second launch-bounds number
 """
 
 from __future__ import annotations
