@@ -28,6 +28,16 @@ DSV4_KERNEL(128, 1) void vote_in_both_branches(DSV4_PARAMS(Params, params)) {
   }
 }
 
+DSV4_DEVICE u32 votes_of(bool mine) { return popcount(warp_ballot(mine)); }
+
+DSV4_KERNEL(128, 1) void vote_through_a_function(DSV4_PARAMS(Params, params)) {
+  if (thread_id() % 32 < 10) {
+    params.out[0] = votes_of(true) + 1;
+  } else {
+    params.out[1] = votes_of(false) + 2;
+  }
+}
+
 DSV4_KERNEL(128, 1) void vote_in_ragged_loop(DSV4_PARAMS(Params, params)) {
   u32 total = 0;
   for (u32 step = 0; step < thread_id() + 1; ++step) total += popcount(warp_ballot(true));
@@ -161,6 +171,7 @@ def line_of(text: str, occurrence: int = 1) -> int:
     [
         ("vote_beside_exit", ("divergent vote", "has ended", "thread 10")),
         ("vote_in_both_branches", ("divergent vote", "thread 10 is at a vote at line")),
+        ("vote_through_a_function", ("divergent vote", "thread 10 is at a vote at line", "in another call")),
         ("vote_in_ragged_loop", ("divergent vote or shuffle", "thread 1 is at a vote at line")),
         ("vote_beside_barrier", ("divergent vote", "thread 40 is at a block barrier")),
         ("two_barriers", ("divergent barrier", "thread 64 is at a block barrier")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 
 from dsv4gen.base.errors import ArgumentError, CompileError, EmulationError, UsageError
+from dsv4gen.emulate import simt
 from dsv4gen.emulate.simt import SimtProgram, SimtResult
+from dsv4gen.emulate.simt.findings import Kind
 from dsv4gen.emulate.simt.memory_file import Array
 from dsv4gen.emulate.simt.worker import Worker
 from tests.simt.layers import LAYOUT, PARAMS, WAVES, arguments, build, render_layer
@@ -124,7 +127,7 @@ def test_counters_are_exact() -> None:
 
 def test_launches_that_cannot_be_made() -> None:
     out = np.zeros(64, np.uint32)
-    assert launch("nobody", out).errors[0].endswith("no kernel of this name in the program")
+    assert launch("nobody", out).errors == ("kernel nobody: no kernel of this name in the program",)
     for options, words in (
         ({"order": "sideways"}, "sideways"),
         ({"order": "random"}, "random"),
@@ -139,6 +142,13 @@ def test_launches_that_cannot_be_made() -> None:
         build(LIVES, 64).launch("double_it", LAYOUT, arguments(out), 1, 2048)
     with pytest.raises(ArgumentError, match="no value for parameter n"):
         build(LIVES, 64).launch("double_it", LAYOUT, {"input": 0, "out": out}, 1, 64)
+
+
+def test_both_sides_number_findings_alike() -> None:
+    header = Path(simt.__file__).with_name("protocol.h").read_text()
+    names = re.findall(r"^  k(\w+)(?: = 1)?,", header[header.index("enum FindingKind") :].split("};")[0], re.M)
+    snake = [re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper() for name in names]
+    assert snake == [kind.name for kind in Kind] and [*Kind] == [*range(1, len(names) + 1)]
 
 
 def test_text_that_does_not_compile_is_placed() -> None:

@@ -161,7 +161,8 @@ def test_shared_memory_is_poisoned_for_every_block() -> None:
 
 def test_writes_outside_of_shared_memory() -> None:
     before = launch("shared_at", words(32), n=-1).errors
-    assert len(before) == 1 and "shared memory written at byte -4 of a struct of 40 bytes" in before[0]
+    where = "kernel shared_at, block (0, 0, 0)"
+    assert before == (f"{where}: shared memory written at byte -4 of a struct of 40 bytes",)
     with pytest.raises(EmulationError, match=r"thread 3, after line \d+: SIGSEGV: write outside the block's sh"):
         launch("shared_at", words(32), n=10)
 

@@ -6,19 +6,63 @@ import signal
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from dsv4gen.emulate.simt.memory_file import Placed
 
 FINDING = struct.Struct("<8I2Q")
 
-_SIGNAL = 1
-_VOTE, _SHUFFLE, _BLOCK_BARRIER, _CLUSTER_BARRIER, _ENDED = 1, 2, 3, 4, 5
-_STATES = {
-    _VOTE: "at a vote",
-    _SHUFFLE: "at a shuffle",
-    _BLOCK_BARRIER: "at a block barrier",
-    _CLUSTER_BARRIER: "at a cluster barrier",
+
+class Kind(IntEnum):
+    """FindingKind of protocol.h."""
+
+    SIGNAL = 1
+    UNKNOWN_SYMBOL = 2
+    DIVERGENT_COLLECTIVE = 3
+    INACTIVE_SOURCE = 4
+    DIVERGENT_BARRIER = 5
+    MISSED_BARRIER = 6
+    MISSED_CLUSTER_BARRIER = 7
+    SHARED_LIMIT = 8
+    SHARED_TWICE = 9
+    SHARED_GUARD = 10
+    MISALIGNED = 11
+    REMOTE_RANK = 12
+    REMOTE_ADDRESS = 13
+    REMOTE_EARLY = 14
+    REMOTE_ENDED = 15
+    NO_MEMORY = 16
+
+
+_WORDS = {
+    Kind.UNKNOWN_SYMBOL: "no kernel of this name in the program",
+    Kind.DIVERGENT_COLLECTIVE: "divergent vote or shuffle in a logical warp: thread {other_thread} {other}",
+    Kind.INACTIVE_SOURCE: "shuffle from lane {detail} of the wave, which does not take part in it",
+    Kind.DIVERGENT_BARRIER: "divergent barrier: thread {other_thread} {other}",
+    Kind.MISSED_BARRIER: "barrier that thread {other_thread} misses, because it has ended",
+    Kind.MISSED_CLUSTER_BARRIER: "cluster barrier that the block of rank {detail} misses, because it has ended",
+    Kind.SHARED_LIMIT: "shared memory of {detail} bytes exceeds the limit of {detail2}",
+    Kind.SHARED_TWICE: "second shared struct, of {detail} bytes; the first has {detail2}",
+    Kind.SHARED_GUARD: "shared memory written at byte {signed} of a struct of {detail2} bytes",
+    Kind.MISALIGNED: "address {detail:#x} is not a multiple of {detail2}",
+    Kind.REMOTE_RANK: "rank {detail} in a cluster of {detail2} blocks",
+    Kind.REMOTE_ADDRESS: "remote access at byte {signed} of a shared struct of {detail2} bytes",
+    Kind.REMOTE_EARLY: "remote access to rank {detail} before any cluster barrier: its block may not run yet",
+    Kind.REMOTE_ENDED: "remote access to the shared memory of rank {detail}, whose block has ended",
+    Kind.NO_MEMORY: "the emulator has no memory for this launch",
 }
+_OF_THE_LAUNCH = (Kind.UNKNOWN_SYMBOL, Kind.NO_MEMORY)
+_OF_A_BLOCK = (Kind.SHARED_GUARD,)
+
+# What a thread that breaks a collective does instead: State of engine.h.
+_STATES = {
+    1: "is at a vote at line {}",
+    2: "is at a shuffle at line {}",
+    3: "is at a block barrier at line {}",
+    4: "is at a cluster barrier at line {}",
+    5: "has ended",
+}
+# Where an address lies: Area of protocol.h.
 _SHARED, _STACK = 2, 3
 
 
@@ -43,25 +87,28 @@ class Finding:
 
     def text(self, kernel: str, regions: Sequence[Placed]) -> str:
         """The finding as one line."""
-        where = f"kernel {kernel}, block {self.block}, thread {self.thread}"
-        if self.kind == _SIGNAL:
-            # The line is that of the last primitive that passed its caller's line on.
-            where += f", after line {self.line}" if self.line else ""
-            return f"{where}: {self._crash(regions)}"
-        where += f", line {self.line}" if self.line else ""
-        return f"{where}: {self._words()}"
-
-    def _words(self) -> str:
-        numbers = {"detail": self.detail, "detail2": self.detail2, "other_thread": self.other_thread}
-        other = self._other if self.detail in _STATES or self.detail == _ENDED else ""
-        return _WORDS[self.kind].format(**numbers, signed=self._signed, other=other)
+        return f"kernel {kernel}{self._where()}: {self._crash(regions) if self._is_crash else self._words()}"
 
     @property
-    def _other(self) -> str:
-        if self.detail == _ENDED:
-            return f"thread {self.other_thread} has ended"
-        same = " in another call" if self.other_line == self.line else ""
-        return f"thread {self.other_thread} is {_STATES[self.detail]} at line {self.other_line}{same}"
+    def _is_crash(self) -> bool:
+        return self.kind == Kind.SIGNAL
+
+    def _where(self) -> str:
+        """Block, thread and line, as far as the finding is about one."""
+        if self.kind in _OF_THE_LAUNCH:
+            return ""
+        if self.kind in _OF_A_BLOCK:
+            return f", block {self.block}"
+        # A crash happens somewhere after the last primitive that passed its caller's line on.
+        line = f", {'after ' if self._is_crash else ''}line {self.line}" if self.line else ""
+        return f", block {self.block}, thread {self.thread}{line}"
+
+    def _words(self) -> str:
+        other = _STATES.get(self.detail, "").format(self.other_line)
+        if self.other_line == self.line:
+            other += " in another call"
+        numbers = {"detail": self.detail, "detail2": self.detail2, "signed": self._signed}
+        return _WORDS[Kind(self.kind)].format(**numbers, other_thread=self.other_thread, other=other)
 
     @property
     def _signed(self) -> int:
@@ -96,23 +143,3 @@ def _nearest(address: int, regions: Sequence[Placed]) -> str:
 
 def _distance(address: int, region: Placed) -> int:
     return max(region.address - address, address - region.address - region.size, 0)
-
-
-# By FindingKind; braces take the finding's numbers.
-_WORDS = {
-    2: "no kernel of this name in the program",
-    3: "divergent vote or shuffle in a logical warp: {other}",
-    4: "shuffle from lane {detail} of the wave, which does not take part in it",
-    5: "divergent barrier: {other}",
-    6: "barrier that thread {other_thread} misses, because it has ended",
-    7: "cluster barrier that the block of rank {detail} misses, because it has ended",
-    8: "shared memory of {detail} bytes exceeds the limit of {detail2}",
-    9: "second shared struct, of {detail} bytes; the first has {detail2}",
-    10: "shared memory written at byte {signed} of a struct of {detail2} bytes",
-    11: "address {detail:#x} is not a multiple of {detail2}",
-    12: "rank {detail} in a cluster of {detail2} blocks",
-    13: "remote access at byte {signed} of a shared struct of {detail2} bytes",
-    14: "remote access to rank {detail} before any cluster barrier: its block may not have started",
-    15: "remote access to the shared memory of rank {detail}, whose block has ended",
-    16: "the emulator has no memory for this launch",
-}
