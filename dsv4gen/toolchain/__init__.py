@@ -16,6 +16,8 @@ Modules in dependency order:
     cuda            NVRTC or nvcc: CUDA C++ to cubin
     compile         `compile_source`: choice of compiler, cache, checks
     parallel        many compiles at once within cores and memory
+    triton_worker   a program: Triton without a GPU
+    triton_compile  Triton kernels to code objects, in workers
     tools           `find_tools`: what this machine has
 
 Nothing is probed at import; a missing tool is an error only in the step that needs it. The names below are
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from dsv4gen.toolchain.parallel import Finished, Task, run_tasks
     from dsv4gen.toolchain.resources import KernelResources, check_budget
     from dsv4gen.toolchain.tools import Tool, find_tools
+    from dsv4gen.toolchain.triton_compile import TritonKernel, TritonObject, compile_triton, compile_triton_many
 
 __all__ = [
     "CodeObject",
@@ -42,10 +45,14 @@ __all__ = [
     "KernelResources",
     "Task",
     "Tool",
+    "TritonKernel",
+    "TritonObject",
     "check_budget",
     "choose_compiler",
     "compile_shared",
     "compile_source",
+    "compile_triton",
+    "compile_triton_many",
     "find_tools",
     "host_compiler",
     "run_tasks",
@@ -58,10 +65,14 @@ _HOMES = {
     "KernelResources": "resources",
     "Task": "parallel",
     "Tool": "tools",
+    "TritonKernel": "triton_compile",
+    "TritonObject": "triton_compile",
     "check_budget": "resources",
     "choose_compiler": "compile",
     "compile_shared": "host",
     "compile_source": "compile",
+    "compile_triton": "triton_compile",
+    "compile_triton_many": "triton_compile",
     "find_tools": "tools",
     "host_compiler": "host",
     "run_tasks": "parallel",

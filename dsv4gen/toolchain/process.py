@@ -146,7 +146,11 @@ def own_package_variables() -> dict[str, str]:
 
 def _environment() -> dict[str, str]:
     """The caller's variables without those that bend compilers; messages in English."""
-    kept = {name: value for name, value in os.environ.items() if name not in _STRAY_VARIABLES}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _STRAY_VARIABLES and not name.startswith("TRITON_")
+    }
     # Every program runs in a private folder and keeps its temporary files there.
     return {**kept, "LC_ALL": "C", "TMPDIR": "."}
 
