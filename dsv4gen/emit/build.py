@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dsv4gen.base import paths
+from dsv4gen.base import paths, stamp
 from dsv4gen.base.errors import DsvError, ManifestError, OutputError, UsageError, did_you_mean, raise_all
 from dsv4gen.base.manifest import Manifest, read_manifest, require_intact
-from dsv4gen.emit import stamp
 from dsv4gen.emit.drift import Drift, find_drift
 from dsv4gen.emit.writer import write_tree
 
