@@ -264,8 +264,8 @@ def _read(item: _Item, folder: Path) -> TritonObject:
     return TritonObject(
         code=code,
         symbol=facts["name"],
-        # Warp specialisation adds warps to num_warps; the code object knows.
-        threads=code.kernel(facts["name"]).max_threads,
+        # Warp specialisation adds warps to num_warps, and clang caps what it records at 1024 threads.
+        threads=max(code.kernel(facts["name"]).max_threads, facts["num_warps"] * facts["warp_size"]),
         num_warps=facts["num_warps"],
         num_ctas=facts["num_ctas"],
         shared_bytes=facts["shared"],
