@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dsv4gen.base.errors import UnknownTarget, did_you_mean
+from dsv4gen.base.errors import UnknownTarget, UsageError, did_you_mean
 
 _GFX = re.compile(r"gfx\d{1,2}\d[0-9a-f]", re.ASCII)
 _FEATURE = re.compile(r"([a-z0-9]+)([+-])", re.ASCII)
@@ -85,13 +85,21 @@ def parse(text: str, known: Iterable[str] = ()) -> TargetId:
 
 
 def parse_list(text: str, known: Iterable[str] = ()) -> tuple[TargetId, ...]:
-    """All ids of a list in the order given, each once; `gfx000`, which stands for a CPU, is left out.
+    """All ids of a list in the order given; `gfx000`, which stands for a CPU, is left out.
 
     Raises:
         UnknownTarget: a word that `parse` refuses.
+        UsageError: a target that the list names twice.
     """
-    words = [word for word in re.split(r"[;,\s]+", text) if word and word.lower() != _NO_GPU]
-    return tuple(dict.fromkeys(parse(word, known) for word in words))
+    found: dict[TargetId, str] = {}
+    for word in re.split(r"[;,\s]+", text):
+        if not word or word.lower() == _NO_GPU:
+            continue
+        one = parse(word, known)
+        if one in found:
+            raise UsageError(f"the list '{text}' names {one} twice: '{found[one]}' and '{word}'")
+        found[one] = word
+    return tuple(found)
 
 
 def from_device(hip_version: str | None, capability: tuple[int, int], gcn_arch_name: str) -> TargetId:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from dsv4gen.spec.models import Model, Natural, Positive, Text
+from dsv4gen.spec.models import Distinct, Model, Natural, Positive, Text
 
 Tile: TypeAlias = tuple[Positive, Positive, Positive]
 
@@ -48,13 +48,13 @@ class Detect(Model):
     api: Literal["hip", "cuda"]
     arch: str | None = None
     capability: tuple[Natural, Natural]
-    features: tuple[str, ...]
+    features: Distinct[str]
 
 
 class Wave(Model):
     """Hardware wave, width of a ballot's result, width of a sync mask: three numbers kept apart."""
 
-    sizes: tuple[Positive, ...]
+    sizes: Distinct[Positive]
     launch: Positive
     ballot_bits: Positive
     mask_bits: Positive
@@ -136,7 +136,7 @@ class Launch(Model):
 class Copy(Model):
     """Asynchronous copies to shared memory: bytes per lane, and the tensor copy engine."""
 
-    to_shared_bytes: tuple[Positive, ...]
+    to_shared_bytes: Distinct[Positive]
     tensor: Literal["none", "tma", "tdm"]
 
 
@@ -151,8 +151,8 @@ class Matrix(Model):
     """Matrix instructions: shapes (M, N, K) per input type, and the default precision of an fp32 dot."""
 
     family: Literal["mfma", "wmma", "mma", "wgmma", "tcgen05"]
-    bf16: tuple[Tile, ...]
-    fp8: tuple[Tile, ...]
+    bf16: Distinct[Tile]
+    fp8: Distinct[Tile]
     dot_floor: DotFloor
     fp32_default: Literal["ieee", "tf32", "xf32"]
 
@@ -174,15 +174,15 @@ class NativeSince(Model):
 class TritonFp8(Model):
     """Type names Triton takes without error, emulated ones included."""
 
-    accepted: tuple[str, ...]
+    accepted: Distinct[str]
     native_since: NativeSince
 
 
 class Fp8(Model):
     """Native FP8 dialects. `mode_bit`: conversions saturate only after a mode bit is set."""
 
-    convert: tuple[Literal["e4m3fn", "e4m3fnuz"], ...]
-    matrix: tuple[Literal["e4m3fn", "e4m3fnuz"], ...]
+    convert: Distinct[Literal["e4m3fn", "e4m3fnuz"]]
+    matrix: Distinct[Literal["e4m3fn", "e4m3fnuz"]]
     max_finite: MaxFinite
     overflow: Literal["nan", "saturate"]
     mode_bit: bool

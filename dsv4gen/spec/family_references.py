@@ -114,9 +114,7 @@ def _check_launch_paths(family: FamilySpec, op: Op, findings: Findings, name: st
             findings.known(kernel, family.kernels, "no kernel", *keys, "launches", place)
 
 
-def _check_tensor(
-    family: FamilySpec, op: Op, tensor: Tensor, findings: Findings, keys: tuple[str, ...]
-) -> None:
+def _check_tensor(family: FamilySpec, op: Op, tensor: Tensor, findings: Findings, keys: tuple[str, ...]) -> None:
     workspace = tensor.role == "workspace"
     if workspace and tensor.bytes is None:
         findings.add("a workspace needs 'bytes'", *keys)
@@ -145,9 +143,7 @@ def _check_dtype(family: FamilySpec, tensor: Tensor, findings: Findings, keys: t
         findings.known(choice, DTYPES, f"a choice of '{tensor.dtype}' but no dtype", *keys, "dtype")
 
 
-def _check_sizes(
-    family: FamilySpec, op: Op, tensor: Tensor, findings: Findings, keys: tuple[str, ...]
-) -> None:
+def _check_sizes(family: FamilySpec, op: Op, tensor: Tensor, findings: Findings, keys: tuple[str, ...]) -> None:
     sizes = {*_chosen_axes(family), *family.constants, *op.scalars, *RUNTIME_NAMES}
     for position, size in enumerate(tensor.shape or ()):
         findings.names(size, sizes, *keys, "shape", position)

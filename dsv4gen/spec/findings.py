@@ -13,9 +13,7 @@ from dsv4gen.spec.loaded import Loaded
 
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
-_LANGUAGE = frozenset(
-    ("and", "or", "not", "if", "else", "true", "false", "min", "max", "ceil_div", "round_up")
-)
+_LANGUAGE = frozenset(("and", "or", "not", "if", "else", "true", "false", "min", "max", "ceil_div", "round_up"))
 
 
 def identifiers(expression: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def check_platforms(platforms: Mapping[str, Loaded[Any]], unread: Collection[str
 
     Files that extend one of `unread`, which have mistakes of their own, are left alone.
     """
-    errors: list[SpecError] = []
+    errors = _check_devices(platforms)
     for name, loaded in platforms.items():
         if _extends_any(platforms, name, unread):
             continue
@@ -57,6 +57,19 @@ def check_platforms(platforms: Mapping[str, Loaded[Any]], unread: Collection[str
         for device, overrides in loaded.model.also.items():
             leaves = group_leaves(overrides, loaded.document, ("also", device))
             errors.extend(check_sources(leaves, works))
+    return errors
+
+
+def _check_devices(platforms: Mapping[str, Loaded[Any]]) -> list[SpecError]:
+    """Devices that two files describe, as a target or under `also`."""
+    owners = {name: name for name in platforms}
+    errors: list[SpecError] = []
+    for name, loaded in platforms.items():
+        for device in loaded.model.also:
+            if device in owners:
+                message = f"also: the file {owners[device]}.yaml describes {device} too"
+                errors.append(SpecError(message, place=loaded.key_place("also", device)))
+            owners[device] = name
     return errors
 
 

@@ -45,9 +45,7 @@ def _check_language(family: FamilySpec, kernel: Kernel, findings: Findings, keys
         findings.add("only Triton kernels have constexprs", *keys, "constexprs", remedy=remedy)
 
 
-def check_tile(
-    kernel: Kernel, tile: Mapping[str, int], findings: Findings, keys: tuple[str | int, ...]
-) -> None:
+def check_tile(kernel: Kernel, tile: Mapping[str, int], findings: Findings, keys: tuple[str | int, ...]) -> None:
     """`tile` gives every dimension of the kernel one of its legal values, and nothing else."""
     for dimension, value in tile.items():
         if findings.known(dimension, kernel.tiles, "no tile dimension", *keys, dimension):

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints
-from pydantic_core import CoreSchema, core_schema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    StringConstraints,
+)
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 T = TypeVar("T")
 
@@ -54,6 +62,17 @@ def _literal_as_text(value: object) -> object:
         return "true" if value else "false"
     return str(value) if isinstance(value, int) else value
 
+
+def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            shown = list(value) if isinstance(value, tuple) else value
+            raise PydanticCustomError("listed_twice", "{value} is listed twice", {"value": str(shown)})
+    return values
+
+
+#: A list in which no entry appears twice.
+Distinct = Annotated[tuple[T, ...], AfterValidator(_distinct)]
 
 #: An identifier of the spec language.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]

@@ -41,6 +41,4 @@ def triton_signature(family: FamilySpec, op: Op, options: dict[str, str]) -> dic
 
 def divisible_pointers(op: Op) -> tuple[str, ...]:
     """Tensor parameters whose address is a multiple of DIVISIBILITY bytes."""
-    return tuple(
-        name for name in op.params if name in op.tensors and op.tensors[name].align % DIVISIBILITY == 0
-    )
+    return tuple(name for name in op.params if name in op.tensors and op.tensors[name].align % DIVISIBILITY == 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsv4gen.base.errors import UnknownTarget
+from dsv4gen.base.errors import UnknownTarget, UsageError
 from dsv4gen.base.target_id import TargetId, from_device, parse, parse_list, runs_on
 
 SPELLINGS = [
@@ -75,8 +75,14 @@ def test_refusal_lists_the_known_targets_and_the_nearest() -> None:
 
 def test_lists_split_on_all_separators() -> None:
     assert [str(one) for one in parse_list("8.0;8.6 9.0a")] == ["sm_80", "sm_86", "sm_90a"]
-    assert [str(one) for one in parse_list("gfx942,\tgfx950;gfx942")] == ["gfx942", "gfx950"]
+    assert [str(one) for one in parse_list("gfx942,\tgfx950 ; sm_80,")] == ["gfx942", "gfx950", "sm_80"]
     assert parse_list("") == ()
+
+
+def test_lists_name_a_target_once() -> None:
+    with pytest.raises(UsageError, match=r"names sm_90 twice: '9\.0' and 'SM_90'"):
+        parse_list("9.0;8.0,SM_90")
+    assert len(parse_list("9.0;9.0a;9.0+PTX")) == 3
 
 
 def test_lists_leave_out_the_cpu_but_nothing_else() -> None:

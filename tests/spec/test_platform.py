@@ -35,6 +35,8 @@ CHILD_MISTAKES = [
     ("{value: 32, source", "{valeu: 32, source", "wave.shuffle_width: expected an integer, got a mapping"),
     ("{value: 32, source", "{value: 32, sauce: x, source", "unknown key 'sauce' (did you mean 'source'?)"),
     ("wave:\n", "wav:\n", "unknown key 'wav' (did you mean 'wave'?)"),
+    ("evidence: compiled", "evidence: compiled\nalso: {_base: {}}", "also: the file _base.yaml describes _base too"),
+    ("evidence: compiled", "evidence: compiled\nfp8: {convert: [e4m3fn, e4m3fn]}", "fp8.convert: e4m3fn is listed twice"),
     ("extends: _base", "extends: _bass", "'extends' names '_bass', which is no platform file (did you mean '_base'?)"),
     ("extends: _base", "extends: gfx1", "'extends' goes in a circle: gfx1 -> gfx1"),
     ("target: gfx1", "target: gfx2", "target is 'gfx2' but the file is named 'gfx1.yaml'"),

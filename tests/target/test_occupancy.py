@@ -123,9 +123,7 @@ def test_register_cap_by_blocks(records: Records) -> None:
         ("gfx1250", {1024: 128, 512: 256, 256: 512}),
     ],
 )
-def test_one_block_alone_gets_the_documented_registers(
-    records: Records, device: str, caps: dict[int, int]
-) -> None:
+def test_one_block_alone_gets_the_documented_registers(records: Records, device: str, caps: dict[int, int]) -> None:
     record = records[device]
     assert {threads: register_cap(record, threads, second_bound(record, threads, 1)) for threads in caps} == caps
 
@@ -168,9 +166,7 @@ def test_second_bound(records: Records, device: str, threads: int, blocks: int, 
         ("sm_90", 64, 0, "a block has 1 to 1024 threads"),
     ],
 )
-def test_bounds_the_compiler_would_drop(
-    records: Records, device: str, threads: int, blocks: int, reason: str
-) -> None:
+def test_bounds_the_compiler_would_drop(records: Records, device: str, threads: int, blocks: int, reason: str) -> None:
     with pytest.raises(ProofError, match=reason):
         second_bound(records[device], threads, blocks)
 
