@@ -72,6 +72,7 @@ def apply(guard: AddressGuard) -> None:
     _patch_language()
     _patch_memory(guard)
     _patch_copy_back()
+    _patch_nested_calls()
 
 
 def is_narrow(handle: Any) -> bool:
@@ -238,3 +239,26 @@ def _patch_copy_back() -> None:
         return None
 
     interpreter.GridExecutor._restore_args_dev = restore
+
+
+def _patch_nested_calls() -> None:
+    """Prepare the language once per launch, not at every call of a device function (1-2 ms each)."""
+    plain_prepare, plain_run = interpreter._patch_lang, interpreter.GridExecutor.__call__
+    prepared: set[int] = set()
+
+    def prepare(function: Any) -> Any:
+        modules = {id(value) for value in function.__globals__.values() if value is tl or value is tl.core}
+        if modules and modules <= prepared:
+            return interpreter._LangPatchScope()
+        prepared.update(modules)
+        return plain_prepare(function)
+
+    def run(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        prepared.clear()
+        try:
+            return plain_run(self, *arguments, **keywords)
+        finally:
+            prepared.clear()
+
+    interpreter._patch_lang = prepare
+    interpreter.GridExecutor.__call__ = run

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -138,6 +139,7 @@ def _dict(value: Json) -> dict[str, Json]:
 
 def main() -> None:
     """Serve on the standard streams; prints of kernels are kept off the reply stream."""
+    np.seterr(all="ignore")
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     Worker(int(sys.argv[1])).serve(sys.stdin.buffer, replies)

@@ -1,0 +1,55 @@
+"""Generated gather_dequant modules for tests: any target, any planted defect, any spec constants."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+from dsv4gen.base import paths
+from dsv4gen.lint import check_file
+from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.plan.make import make_plan
+from dsv4gen.render.render import render_triton
+from dsv4gen.spec import load_specs
+from dsv4gen.target import resolve_target
+
+FAMILY = "gather_dequant"
+#: what a small test needs to reach the tiles and paths of large work
+SMALL_THRESHOLDS = (("fused_rows: 150000", "fused_rows: 40"), ("fixed_rows: 32768", "fixed_rows: 20"))
+
+
+@lru_cache(maxsize=1)
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="dsv4gen-test-"))
+
+
+@lru_cache
+def plan(target: str, edits: tuple[tuple[str, str], ...] = ()) -> FamilyPlan:
+    """The family's plan, of the shipped spec or of one with textual edits."""
+    root = paths.specs()
+    if edits:
+        root = _folder() / f"specs-{abs(hash(edits))}"
+        shutil.copytree(paths.specs(), root, dirs_exist_ok=True)
+        spec = root / "families" / f"{FAMILY}.yaml"
+        text = spec.read_text(encoding="utf-8")
+        for old, new in edits:
+            assert old in text
+            text = text.replace(old, new)
+        spec.write_text(text, encoding="utf-8")
+    specs = load_specs(root)
+    return make_plan(specs.families[FAMILY], resolve_target(specs, target))
+
+
+@lru_cache
+def module(target: str, *mutations: str, edits: tuple[tuple[str, str], ...] = ()) -> Path:
+    """The rendered module's file; it has passed the lint."""
+    chosen = plan(target, edits)
+    rendered = render_triton(chosen, frozenset(mutations))
+    assert not check_file(rendered, chosen.target.facts)
+    folder = _folder() / f"{target}-{'-'.join(mutations)}-{abs(hash(edits))}"
+    folder.mkdir(exist_ok=True)
+    path = folder / rendered.name
+    path.write_text(rendered.text, encoding="utf-8")
+    return path
