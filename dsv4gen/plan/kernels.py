@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from dsv4gen.base.errors import ProofError, SpecError
+from dsv4gen.base.errors import ProofError
 from dsv4gen.base.tiles import tile_words
 from dsv4gen.plan.ir import Axis, Bucket, Instance, Kernel, Proof, RowPath, Tile
-from dsv4gen.plan.paths import proof_axes, used_choices
+from dsv4gen.plan.paths import axis_ranges, proof_axes, used_choices
 from dsv4gen.plan.reader import Reader, with_tile
 from dsv4gen.prove import CoverageProof, FitProof, PathRule, prove_buckets, prove_coverage, prove_fit, prove_width
 from dsv4gen.spec.family import Kernel as KernelSpec
+from dsv4gen.target.occupancy import second_bound
 
 
 def make_kernel(reader: Reader, name: str, axes: Sequence[Axis]) -> tuple[Kernel, list[Proof]]:
@@ -76,6 +77,7 @@ def _prove_tile(reader: Reader, name: str, spec: KernelSpec, tile: Tile, axes: S
         PathRule(path.name, with_tile(path.domain, tile), with_tile(path.prefer, tile))
         for path in _row_paths(reader, name, spec)
     ]
+    _require_words(rules, axes)
     if rules:
         place = reader.place("kernels", name, "row_paths")
         choices = used_choices(reader, rules)
@@ -87,16 +89,33 @@ def _prove_tile(reader: Reader, name: str, spec: KernelSpec, tile: Tile, axes: S
     return proofs
 
 
+def _require_words(rules: Iterable[PathRule], axes: Sequence[Axis]) -> None:
+    """The device evaluates row predicates in 32-bit words; refuse one that needs more.
+
+    Raises:
+        ProofError: names the predicate.
+    """
+    ranges = axis_ranges(axes)
+    for rule in rules:
+        if rule.prefer.cpp_word(ranges) != "u32":
+            raise ProofError(
+                f"row path {rule.name}: {rule.prefer} does not fit the 32-bit words it is evaluated in",
+                place=rule.prefer.place,
+                remedy="bound its axes, or write it without subtraction",
+            )
+
+
 def _fit(reader: Reader, name: str, spec: KernelSpec, tile: Tile) -> tuple[FitProof, FitProof]:
     """The tile's threads and shared memory against the target's limits."""
     keys = ("kernels", name, "fits")
-    threads = reader.expr(spec.fits.threads, *keys, "threads", extra=spec.tiles)
-    shared = reader.expr(spec.fits.shared_bytes, *keys, "shared_bytes", extra=spec.tiles)
+    threads = reader.raw(spec.fits.threads, *keys, "threads", extra=spec.tiles)
+    shared = reader.raw(spec.fits.shared_bytes, *keys, "shared_bytes", extra=spec.tiles)
+    known = {**reader.values(threads), **reader.values(shared)}
     limit = reader.record.proof_limit
     shared_limit = limit("shared.block" if reader.spec.language == "triton" else "shared.static")
     return (
-        prove_fit("threads", tile, threads, limit("block.threads"), reader.place(*keys, "threads"), unit="threads"),
-        prove_fit("shared memory", tile, shared, shared_limit, reader.place(*keys, "shared_bytes")),
+        prove_fit("threads", tile, threads, limit("block.threads"), constants=known, unit="threads"),
+        prove_fit("shared memory", tile, shared, shared_limit, constants=known),
     )
 
 
@@ -116,25 +135,15 @@ def _sort_tiles(reader: Reader, name: str, spec: KernelSpec) -> tuple[tuple[Tile
 
 def _instances(reader: Reader, name: str, spec: KernelSpec, tiles: Sequence[Tile]) -> Iterator[Instance]:
     wanted = [option for option in reader.spec.options if f"{{{option}}}" in spec.symbol]
-    seen: dict[str, Tile] = {}
     for tile in tiles:
         threads, shared = _fit(reader, name, spec, tile)
         for choices in product(*(reader.spec.options[option].choices for option in wanted)):
             options = dict(zip(wanted, choices, strict=True))
             symbol = spec.symbol.format_map({**options, **tile})
-            if symbol in seen:
-                raise SpecError(
-                    f"symbol {symbol!r} stands for two tiles, {seen[symbol]} and {dict(tile)}",
-                    place=reader.place("kernels", name, "symbol"),
-                    remedy=f"add {{{_differing(seen[symbol], tile)}}} to the pattern",
-                )
-            seen[symbol] = tile
             blocks = with_tile(reader.expr(spec.min_blocks, "kernels", name, "min_blocks", extra=spec.tiles), tile)
-            yield Instance(symbol, options, tile, threads.value, shared.value, int(blocks.evaluate({})))
-
-
-def _differing(first: Tile, second: Tile) -> str:
-    return next((key for key in first if first[key] != second[key]), "tile")
+            least = int(blocks.evaluate({}))
+            second_bound(reader.record, threads.value, least)
+            yield Instance(symbol, options, tile, threads.value, shared.value, least)
 
 
 def _distinct(tiles: Iterable[Tile]) -> list[Tile]:

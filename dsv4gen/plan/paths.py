@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dsv4gen.plan.ir import Axis, Launch, LaunchPath, Proof, Rejection
 from dsv4gen.plan.reader import RUNTIME_FACTS, Reader
 from dsv4gen.prove import Axis as ProofAxis
 from dsv4gen.prove import Expr, PathRule, prove_coverage
+from dsv4gen.prove.space import space_of
 from dsv4gen.spec.family import LaunchPath as PathSpec
 
 
@@ -79,6 +80,11 @@ def proof_axes(axes: Iterable[Axis], *, device: bool) -> tuple[ProofAxis, ...]:
     """Axis bounds for a proof, run-time facts included; `device` adds the axes only the device reads."""
     own = (ProofAxis(axis.name, axis.minimum, axis.maximum) for axis in axes if device or axis.per is None)
     return (*own, *(ProofAxis.of(name, low, high) for name, (low, high) in RUNTIME_FACTS.items()))
+
+
+def axis_ranges(axes: Iterable[Axis]) -> Mapping[str, tuple[int, int]]:
+    """The smallest and largest value of each axis on its own."""
+    return space_of(proof_axes(axes, device=True), {}).ranges
 
 
 def used_choices(reader: Reader, rules: Iterable[PathRule]) -> dict[str, tuple[str, ...]]:

@@ -45,9 +45,16 @@ class Reader:
             ProofError: a fact that is only inferred, and so may carry no decision.
         """
         expr = self.raw(text, *keys, extra=extra)
-        values: dict[str, Value | Expr] = dict(self.spec.constants)
-        values.update({name: self._fact(expr, name) for name in expr.names if name in self.record.facts})
-        return expr.substitute(values)
+        return expr.substitute(self.values(expr))
+
+    def values(self, expr: Expr) -> dict[str, Value]:
+        """The constants and facts that an expression reads.
+
+        Raises:
+            ProofError: a fact that is only inferred, and so may carry no decision.
+        """
+        facts = {name: self._fact(expr, name) for name in expr.names if name in self.record.facts}
+        return {**{name: value for name, value in self.spec.constants.items() if name in expr.names}, **facts}
 
     def _fact(self, expr: Expr, name: str) -> Value:
         value = self.record.proof_fact(name)

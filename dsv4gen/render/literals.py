@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import struct
 
+import jinja2
+
 from dsv4gen.base.errors import TemplateError
 from dsv4gen.prove import Expr
 
@@ -17,6 +19,7 @@ def cpp(value: object) -> str:
     Raises:
         TemplateError: None, text, or a value with no literal form.
     """
+    _require_defined(value)
     if isinstance(value, Expr):
         return value.to_cpp()
     if isinstance(value, bool):
@@ -50,6 +53,7 @@ def py(value: object) -> str:
     Raises:
         TemplateError: None, or a value with no literal form.
     """
+    _require_defined(value)
     if isinstance(value, Expr):
         return value.to_python()
     if isinstance(value, float) and not math.isfinite(value):
@@ -64,8 +68,15 @@ def py(value: object) -> str:
     raise TemplateError(f"{value!r} has no Python literal form")
 
 
+def _require_defined(value: object) -> None:
+    """Let Jinja say which name is undefined, with its own words."""
+    if isinstance(value, jinja2.Undefined):
+        str(value)
+
+
 def finalize(value: object) -> object:
     """Refuse values that would print the Python way inside another language."""
+    _require_defined(value)
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return value
     raise TemplateError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,14 +12,15 @@ import jinja2
 
 from dsv4gen.base import paths
 from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.prove import cpp_helpers
 from dsv4gen.render.dialects import dialect_named, layer_context
 from dsv4gen.render.environment import make_environment, render_template
 from dsv4gen.render.source_map import SourceMap, take_markers
 
 #: every name a template may use, whatever its language
 CONTEXT_NAMES = frozenset(
-    "plan facts target dialect layer body mutations "
-    "wave dependent_launch remote_shared simds_per_unit max_waves_per_simd".split()
+    {"plan", "facts", "target", "dialect", "layer", "body", "helpers", "mutations"}
+    | {"wave", "dependent_launch", "remote_shared", "simds_per_unit", "max_waves_per_simd"}
 )
 BODY_MARK = "// ==== kernel body ===="
 ENTRY_MARK = "// ---- entry: "
@@ -80,6 +82,7 @@ def render_source(
         "dialect": chosen.name,
         "layer": chosen.layer,
         "body": f"hip_cuda/{plan.template}",
+        "helpers": cpp_helpers() if _needs_helpers(plan) else "",
     }
     return _render("hip_cuda/_file.cu.jinja", f"{plan.family}{chosen.suffix}", chosen.name, context)
 
@@ -87,6 +90,12 @@ def render_source(
 def render_triton(plan: FamilyPlan, mutations: Mutations = frozenset()) -> RenderedFile:
     """The Triton module of a family, optionally with planted defects."""
     return _render(f"triton/{plan.template}", f"{plan.family}.py", "python", _context(plan, mutations))
+
+
+def _needs_helpers(plan: FamilyPlan) -> bool:
+    """Whether a row predicate prints a call, such as `ceil_div(...)`."""
+    texts = [path.prefer.to_cpp() for kernel in plan.kernels for path in kernel.row_paths]
+    return any(re.search(r"\w\(", text) for text in texts)
 
 
 def _triton_module(plan: FamilyPlan) -> RenderedFile:

@@ -1,0 +1,156 @@
+"""Well-formed specs that are wrong: refused at their line, with the shape that shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dsv4gen.base.errors import DsvError
+from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.plan.make import make_plan
+from dsv4gen.spec import load_specs
+from dsv4gen.target import resolve_target
+from tests.specs import Copy, copy_specs
+
+SPEC = "specs/families/topk.yaml"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    return copy_specs(tmp_path)
+
+
+def plan(copy: Copy, target: str = "gfx950") -> FamilyPlan:
+    specs = load_specs(copy.folder / "specs")
+    return make_plan(specs.families["topk"], resolve_target(specs, target))
+
+
+def refusal(copy: Copy, target: str = "gfx950") -> DsvError:
+    with pytest.raises(DsvError) as caught:
+        plan(copy, target)
+    return getattr(caught.value, "errors", (caught.value,))[0]
+
+
+def line_of(copy: Copy, text: str) -> int:
+    lines = (copy.folder / SPEC).read_text(encoding="utf-8").split("\n")
+    return next(number for number, line in enumerate(lines, start=1) if text in line)
+
+
+def test_the_shipped_spec_plans_on_every_target(copy: Copy) -> None:
+    for target in (
+        "gfx90a",
+        "gfx942",
+        "gfx950",
+        "gfx1100",
+        "gfx1201",
+        "gfx1250",
+        "sm_80",
+        "sm_89",
+        "sm_90",
+        "sm_100",
+        "sm_120",
+    ):
+        made = plan(copy, target)
+        assert {instance.options["mode"] for kernel in made.kernels for instance in kernel.instances} == {
+            "indices",
+            "page_table",
+            "dual",
+        }
+
+
+def test_a_tile_that_cannot_fit_is_refused_with_its_formula(copy: Copy) -> None:
+    copy.edit(SPEC, '192"', '192 + 65536"')
+    plan(copy, "gfx950")
+    error = refusal(copy, "gfx1201")
+    assert "shared memory does not fit at block_threads=" in error.message
+    assert "over the limit of 65536" in error.message
+    assert error.place is not None and error.place.line == line_of(copy, "192 + 65536")
+
+
+@pytest.mark.parametrize(
+    ("target", "limit"),
+    [("gfx942", 65536), ("gfx950", 163840), ("gfx1201", 65536), ("sm_90", 49152), ("sm_120", 49152)],
+)
+def test_each_target_has_its_own_shared_memory_limit(copy: Copy, target: str, limit: int) -> None:
+    copy.edit(SPEC, '192"', '192 + 300000"')
+    assert f"over the limit of {limit}" in refusal(copy, target).message
+
+
+def test_a_coverage_gap_is_refused_with_a_shape(copy: Copy) -> None:
+    copy.edit(
+        SPEC,
+        'name: streaming, domain: "true", prefer: "true"',
+        'name: streaming, domain: "true", prefer: "width > 20000"',
+    )
+    error = refusal(copy)
+    assert "no path takes" in error.message
+    assert "seq_len=" in error.message and "width=" in error.message
+    assert error.place is not None and error.place.line is not None
+
+
+def test_a_dead_path_is_refused(copy: Copy) -> None:
+    copy.edit(
+        SPEC,
+        "- {name: register4,",
+        '- {name: late, domain: "true", prefer: "head + seq_len <= vector * block_threads"}\n      - {name: register4,',
+    )
+    error = refusal(copy)
+    assert "'late' is never chosen" in error.message
+
+
+def test_a_path_wanted_where_it_is_wrong_is_refused_with_a_shape(copy: Copy) -> None:
+    copy.edit(
+        SPEC,
+        'prefer: "head + seq_len <= 4 * vector * block_threads"',
+        'prefer: "seq_len <= 4 * vector * block_threads"',
+    )
+    error = refusal(copy)
+    assert "register4" in error.message
+    assert "domain" in error.message
+    assert "head=" in error.message
+
+
+def test_a_bucket_list_that_ends_early_is_refused(copy: Copy) -> None:
+    copy.edit(SPEC, '{when: "true", tile: {block_threads: 1024', '{when: "width <= 65536", tile: {block_threads: 1024')
+    assert "bucket" in refusal(copy).message
+
+
+def test_an_index_too_wide_for_its_type_is_refused_with_a_shape(copy: Copy) -> None:
+    copy.edit(
+        SPEC, 'score_offset: {value: "batch * width", bits: 64}', 'score_offset: {value: "batch * width", bits: 32}'
+    )
+    error = refusal(copy)
+    assert "batch=" in error.message and "width=" in error.message
+
+
+def test_launch_bounds_no_unit_can_hold_are_refused(copy: Copy) -> None:
+    copy.edit(SPEC, 'min_blocks: "1024 // block_threads"', 'min_blocks: "4096 // block_threads"')
+    assert "blocks of 256 threads" in refusal(copy).message
+
+
+def test_two_tiles_under_one_symbol_are_refused(copy: Copy) -> None:
+    copy.edit(SPEC, "topk_{mode}_t{block_threads}", "topk_{mode}_c{coarse_bits}")
+    assert "different tile under the same symbol" in refusal(copy).message
+
+
+def test_a_path_whose_capability_is_missing_is_rejected_with_reason_and_key(copy: Copy) -> None:
+    copy.edit(
+        SPEC,
+        "- {name: single, variant: v2,",
+        '- {name: fast, variant: v2, requires: ["cluster.remote_shared"], domain: "true", prefer: "width > 65536", '
+        "launches: [select]}\n      - {name: single, variant: v2,",
+    )
+    (fast, *_) = plan(copy, "gfx950").op("select").launch_paths
+    assert fast.rejected is not None
+    assert fast.rejected.reason == "requires cluster.remote_shared, but cluster.remote_shared is False"
+    assert fast.rejected.key == "ops.select.launch_paths[0].requires[0]"
+    (fast, *_) = plan(copy, "sm_90").op("select").launch_paths
+    assert fast.rejected is None
+
+
+def test_a_fact_that_is_only_inferred_decides_nothing(copy: Copy) -> None:
+    copy.edit(SPEC, "- {name: single,", '- {name: single, requires: ["not atomics.shared_pk_bf16"],')
+    error = refusal(copy, "sm_80")
+    assert "the fact atomics.shared_pk_bf16 of sm_80 is only inferred" in error.message
+    assert error.place is not None and "specs/platforms" in error.place.file
