@@ -138,7 +138,7 @@ def _check_row(entries: Tensor, valid: Tensor, name: str) -> None:
     _require(bool((rest == NOTHING).all()), name, f"entries past the first {wanted} are not all {NOTHING}")
     inside = (chosen >= 0) & (chosen < len(valid))
     _require(bool(inside.all()), name, f"{int((~inside).sum())} of the first {wanted} entries are outside the row")
-    distinct = len(chosen.unique())
+    distinct = len(torch.unique(chosen))
     _require(distinct == wanted, name, f"only {distinct} of {wanted} entries are distinct")
     if len(valid) <= len(entries):
         _require(torch.equal(chosen, torch.arange(wanted)), name, "a row that is selected whole is not in order")

@@ -1,133 +1,147 @@
 """Rows of scores that break top-k kernels, by name.
 
-Each generator gets the row's length, k and a seeded generator, and returns float32 [length]. Names say what is
-special; bins are those of a histogram over the leading 12 bits of the fp16-rounded score.
+Names say what is special; bins are those of a histogram over the leading 12 bits of the fp16-rounded score.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Generator, Tensor
-
-Maker = Callable[[int, int, Generator], Tensor]
 
 HALF_MAX = 65504.0
 #: the smallest fp32 that rounds to infinity in fp16
 HALF_OVERFLOW = 65520.0
 _INFINITY = float("inf")
 _NAN = float("nan")
+#: bits that turn a pattern's sign, as a signed number
+_SIGN = -(2**31)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A row to make: its length, the k that will select from it, and where random numbers come from."""
+
+    length: int
+    k: int
+    generator: Generator
+
+    def normal(self) -> Tensor:
+        """N(0, 1), float32 [length]."""
+        return torch.randn(self.length, generator=self.generator)
+
+    def uniform(self) -> Tensor:
+        """U[0, 1), float32 [length]."""
+        return torch.rand(self.length, generator=self.generator)
+
+    def integers(self, low: int, high: int) -> Tensor:
+        """Uniform in [low, high), int64 [length]."""
+        return torch.randint(low, high, (self.length,), generator=self.generator)
+
+    def places(self, count: int) -> Tensor:
+        """Distinct random columns, int64 [min(count, length)]."""
+        return torch.randperm(self.length, generator=self.generator)[: max(count, 0)]
+
+    def part(self, length: int) -> Draw:
+        """The same source for a row of another length."""
+        return Draw(length, self.k, self.generator)
+
+
+Maker = Callable[[Draw], Tensor]
 
 
 def _normal(mean: float, deviation: float) -> Maker:
-    return lambda length, k, generator: torch.randn(length, generator=generator) * deviation + mean
-
-
-def _uniform(low: float, high: float) -> Maker:
-    return lambda length, k, generator: torch.rand(length, generator=generator) * (high - low) + low
+    return lambda draw: draw.normal() * deviation + mean
 
 
 def _constant(value: float) -> Maker:
-    return lambda length, k, generator: torch.full((length,), value)
+    return lambda draw: torch.full((draw.length,), value)
 
 
 def _choice(*values: float) -> Maker:
-    def make(length: int, k: int, generator: Generator) -> Tensor:  # noqa: ARG001
-        return torch.tensor(values)[torch.randint(len(values), (length,), generator=generator)]
-
-    return make
+    return lambda draw: torch.tensor(values)[draw.integers(0, len(values))]
 
 
-def _relu_sum(length: int, k: int, generator: Generator) -> Tensor:  # noqa: ARG001
+def _below_half_overflow(draw: Draw) -> Tensor:
+    """Inside (65504, 65520): above fp16's largest number, rounded down to it."""
+    return draw.uniform() * (HALF_OVERFLOW - HALF_MAX) + HALF_MAX
+
+
+def _relu_sum(draw: Draw) -> Tensor:
     """What the indexer makes: 64 heads' rectified products, weighted and summed."""
-    heads = torch.randn(64, length, generator=generator).relu()
-    return (torch.rand(64, generator=generator)[:, None] * heads).sum(0)
+    heads = torch.randn(64, draw.length, generator=draw.generator).relu()
+    return (torch.rand(64, generator=draw.generator)[:, None] * heads).sum(0)
 
 
 def _zeros(share: float) -> Maker:
-    def make(length: int, k: int, generator: Generator) -> Tensor:  # noqa: ARG001
-        row = torch.randn(length, generator=generator).abs()
-        return torch.where(torch.rand(length, generator=generator) < share, 0.0, row)
-
-    return make
+    return lambda draw: torch.where(draw.uniform() < share, 0.0, draw.normal().abs())
 
 
 def _log_uniform(low: float, high: float) -> Maker:
-    def make(length: int, k: int, generator: Generator) -> Tensor:  # noqa: ARG001
-        exponent = torch.rand(length, generator=generator, dtype=torch.float64)
-        return (low * (high / low) ** exponent).float()
-
-    return make
+    return lambda draw: (low * (high / low) ** draw.uniform().double()).float()
 
 
 def _from_bits(patterns: Tensor) -> Tensor:
     return patterns.to(torch.int32).view(torch.float32)
 
 
-def _random_bits(length: int, k: int, generator: Generator) -> Tensor:  # noqa: ARG001
-    return _from_bits(torch.randint(-(2**31), 2**31, (length,), generator=generator))
+def _random_bits(draw: Draw) -> Tensor:
+    return _from_bits(draw.integers(_SIGN, -_SIGN))
 
 
-def _subnormal(length: int, k: int, generator: Generator) -> Tensor:  # noqa: ARG001
-    magnitude = torch.randint(0, 1 << 23, (length,), generator=generator)
-    sign = torch.randint(0, 2, (length,), generator=generator) * -(2**31)
-    return _from_bits(magnitude + sign)
+def _subnormal(draw: Draw) -> Tensor:
+    return _from_bits(draw.integers(0, 1 << 23) + draw.integers(0, 2) * _SIGN)
 
 
-def _one_bin(length: int, k: int, generator: Generator) -> Tensor:  # noqa: ARG001
+def _one_bin(draw: Draw) -> Tensor:
     """1 + i * 2^-23 in random order: up to 2^17 distinct scores of one bin."""
-    order = torch.randperm(length, generator=generator).double()
-    return (1 + order * 2.0**-23).float()
+    return (1 + draw.places(draw.length).double() * 2.0**-23).float()
 
 
-def _one_negative_bin(length: int, k: int, generator: Generator) -> Tensor:
-    return -_one_bin(length, k, generator)
-
-
-def _bin_edges(length: int, k: int, generator: Generator) -> Tensor:  # noqa: ARG001
+def _bin_edges(draw: Draw) -> Tensor:
     """Scores one ulp around the fp32 values at which fp16 rounding changes its leading 12 bits."""
-    half = torch.randint(1, 0x7C0, (length,), generator=generator) * 16
+    half = draw.integers(1, 0x7C0) * 16
     values = torch.stack([half, half - 1]).to(torch.int16).view(torch.float16).double()
-    edges = values.mean(0).float().view(torch.int32) + torch.randint(-1, 2, (length,), generator=generator)
-    sign = torch.randint(0, 2, (length,), generator=generator) * -(2**31)
-    return _from_bits(edges + sign)
+    edges = values.mean(0).float().view(torch.int32)
+    return _from_bits(edges + draw.integers(-1, 2) + draw.integers(0, 2) * _SIGN)
 
 
-def _zero_threshold(length: int, k: int, generator: Generator) -> Tensor:
+def _zero_threshold(draw: Draw) -> Tensor:
     """Fewer than k scores above zero, tiny ones among them, and zeros of both signs."""
-    row = torch.where(torch.rand(length, generator=generator) < 0.5, 0.0, -0.0)
-    above = torch.randperm(length, generator=generator)[: max(min(k, length) - 1, 0)]
-    row[above] = _log_uniform(1e-45, 1e3)(len(above), k, generator)
+    row = _choice(0.0, -0.0)(draw)
+    above = draw.places(min(draw.k, draw.length) - 1)
+    row[above] = _log_uniform(1e-45, 1e3)(draw.part(len(above)))
     return row
 
 
-def _below_zero_threshold(length: int, k: int, generator: Generator) -> Tensor:
-    """Zeros and positive scores, but fewer than k of them: the cut is among tiny negative scores."""
-    row = -_log_uniform(1e-45, 1e-6)(length, k, generator)
-    above = torch.randperm(length, generator=generator)[: max(min(k, length) - 2, 0)]
-    row[above] = _choice(0.0, -0.0, 1e-30, 1.0)(len(above), k, generator)
+def _below_zero_threshold(draw: Draw) -> Tensor:
+    """Zeros and positive scores, but fewer than k of them: the k-th largest is a tiny negative score."""
+    row = -_log_uniform(1e-45, 1e-6)(draw)
+    above = draw.places(min(draw.k, draw.length) - 2)
+    row[above] = _choice(0.0, -0.0, 1e-30, 1.0)(draw.part(len(above)))
     return row
 
 
 def _ramp(sign: int) -> Maker:
-    return lambda length, k, generator: sign * torch.arange(length).float() / 7
+    return lambda draw: sign * torch.arange(draw.length).float() / 7
 
 
-def _winners_in_a_run(length: int, k: int, generator: Generator) -> Tensor:
+def _winners_in_a_run(draw: Draw) -> Tensor:
     """All winners side by side: a sample of the row sees none of them."""
-    row = torch.randn(length, generator=generator)
-    start = int(torch.randint(max(length - k, 0) + 1, (), generator=generator))
-    row[start : start + k] += 100
+    row = draw.normal()
+    start = int(torch.randint(max(draw.length - draw.k, 0) + 1, (), generator=draw.generator))
+    row[start : start + draw.k] += 100
     return row
 
 
 def _winners_at_multiples(of: int, offset: int) -> Maker:
     """Winners only at, or only beside, the columns that a strided sample would look at."""
 
-    def make(length: int, k: int, generator: Generator) -> Tensor:  # noqa: ARG001
-        row = torch.randn(length, generator=generator)
+    def make(draw: Draw) -> Tensor:
+        row = draw.normal()
         row[offset::of] += 50
         return row
 
@@ -137,9 +151,9 @@ def _winners_at_multiples(of: int, offset: int) -> Maker:
 def _with(base: Maker, count: int, *patterns: int) -> Maker:
     """`base` with `count` scores replaced by bit patterns in turn."""
 
-    def make(length: int, k: int, generator: Generator) -> Tensor:
-        row = base(length, k, generator)
-        places = torch.randperm(length, generator=generator)[:count]
+    def make(draw: Draw) -> Tensor:
+        row = base(draw)
+        places = draw.places(count)
         cycle = torch.tensor(patterns)[torch.arange(len(places)) % len(patterns)]
         row.view(torch.int32)[places] = cycle.to(torch.int32)
         return row
@@ -147,14 +161,14 @@ def _with(base: Maker, count: int, *patterns: int) -> Maker:
     return make
 
 
-def _more_infinities_than_k(length: int, k: int, generator: Generator) -> Tensor:
-    return _with(_normal(0, 1), k + 7, _pattern(_INFINITY))(length, k, generator)
+def _more_infinities_than_k(draw: Draw) -> Tensor:
+    return _with(_normal(0, 1), draw.k + 7, _pattern(_INFINITY))(draw)
 
 
-def _fewer_numbers_than_k(length: int, k: int, generator: Generator) -> Tensor:
-    row = torch.full((length,), _NAN)
-    numbers = torch.randperm(length, generator=generator)[: min(k, length) // 2]
-    row[numbers] = torch.randn(len(numbers), generator=generator)
+def _fewer_numbers_than_k(draw: Draw) -> Tensor:
+    row = torch.full((draw.length,), _NAN)
+    numbers = draw.places(min(draw.k, draw.length) // 2)
+    row[numbers] = draw.part(len(numbers)).normal()
     return row
 
 
@@ -164,8 +178,8 @@ def _pattern(value: float) -> int:
     return int(bits)
 
 
-_POSITIVE_NAN, _NEGATIVE_NAN = 0x7FC00000, 0x7FC00000 - 2**31
-_PAYLOAD_NAN, _NEGATIVE_PAYLOAD_NAN = 0x7F800001, 0x7FBFFFFF - 2**31
+_POSITIVE_NAN, _NEGATIVE_NAN = 0x7FC00000, 0x7FC00000 + _SIGN
+_PAYLOAD_NAN, _NEGATIVE_PAYLOAD_NAN = 0x7F800001, 0x7FBFFFFF + _SIGN
 
 SCORES: dict[str, Maker] = {
     "normal": _normal(0, 1),
@@ -180,17 +194,17 @@ SCORES: dict[str, Maker] = {
     "eight_values": _choice(*(i / 8 - 0.5 for i in range(8))),
     "all_minus_inf": _constant(-_INFINITY),
     "all_plus_inf": _constant(_INFINITY),
-    "three_finite": lambda length, k, generator: _with(_constant(-_INFINITY), 3, _pattern(1.0))(length, k, generator),
+    "three_finite": _with(_constant(-_INFINITY), 3, _pattern(1.0)),
     "more_infinities_than_k": _more_infinities_than_k,
-    "below_half_overflow": _uniform(HALF_MAX, HALF_OVERFLOW),
+    "below_half_overflow": _below_half_overflow,
     "half_overflow": _log_uniform(HALF_OVERFLOW, 1e30),
-    "negative_half_overflow": lambda length, k, generator: -_log_uniform(HALF_MAX, 1e30)(length, k, generator),
+    "negative_half_overflow": lambda draw: -_log_uniform(HALF_MAX, 1e30)(draw),
     "subnormal": _subnormal,
     "mixed_zeros": _choice(0.0, -0.0),
     "zero_threshold": _zero_threshold,
     "below_zero_threshold": _below_zero_threshold,
     "one_bin": _one_bin,
-    "one_negative_bin": _one_negative_bin,
+    "one_negative_bin": lambda draw: -_one_bin(draw),
     "bin_edges": _bin_edges,
     "random_bits": _random_bits,
     "ascending": _ramp(1),
@@ -209,5 +223,5 @@ SCORES: dict[str, Maker] = {
 
 def make_scores(name: str, length: int, k: int, seed: int) -> Tensor:
     """A row of scores, float32 [length]; the same for the same arguments."""
-    generator = torch.Generator().manual_seed(seed)
-    return SCORES[name](length, k, generator).to(torch.float32).contiguous()
+    draw = Draw(length, k, torch.Generator().manual_seed(seed))
+    return SCORES[name](draw).to(torch.float32).contiguous()
