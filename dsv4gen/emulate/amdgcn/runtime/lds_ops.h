@@ -1,0 +1,91 @@
+// ds_* instructions: a = byte addresses (32 bits), immediate = constant offset.
+#pragma once
+#include "memory.h"
+
+template <int kBytes, Extend kExtend, Half kHalf> void lds_load_part(Wave& w, const Op& o) {
+  u32* result = dwords(w, o.d);
+  const u32* addresses = dwords(w, o.a);
+  count_banks(w, o, addresses, static_cast<u32>(o.immediate), 1);
+  each_active_lane(w, [&](u32 lane) {
+    const u8* p = lds_read(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), kBytes);
+    if (p) put_loaded<kHalf>(result, lane, load_small<kBytes, kExtend>(p));
+  });
+}
+template <int kDwords> void lds_load(Wave& w, const Op& o) {
+  u32* result = dwords(w, o.d);
+  const u32* addresses = dwords(w, o.a);
+  count_banks(w, o, addresses, static_cast<u32>(o.immediate), kDwords);
+  LdsReader reader;
+  each_active_lane(w, [&](u32 lane) {
+    const u8* p = reader.read(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), 4 * kDwords);
+    if (!p) return;
+    for (u32 i = 0; i < kDwords; ++i) result[lane + i * kRowLanes] = load_unaligned<u32>(p + 4 * i);
+  });
+}
+template <int kBytes, Half kHalf> void lds_store_part(Wave& w, const Op& o) {
+  const u32* addresses = dwords(w, o.a);
+  const u32* data = dwords(w, o.b);
+  count_banks(w, o, addresses, static_cast<u32>(o.immediate), 1);
+  each_active_lane(w, [&](u32 lane) {
+    u8* p = lds_write(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), kBytes, false);
+    const u32 value = kHalf == Half::high ? data[lane] >> 16 : data[lane];
+    if (p) __builtin_memcpy(p, &value, kBytes);
+  });
+}
+template <int kDwords> void lds_store(Wave& w, const Op& o) {
+  const u32* addresses = dwords(w, o.a);
+  const u32* data = dwords(w, o.b);
+  count_banks(w, o, addresses, static_cast<u32>(o.immediate), kDwords);
+  each_active_lane(w, [&](u32 lane) {
+    u8* p = lds_write(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), 4 * kDwords, false);
+    if (!p) return;
+    for (u32 i = 0; i < kDwords; ++i) store_unaligned(p + 4 * i, data[lane + i * kRowLanes]);
+  });
+}
+// Two accesses by one instruction: immediate and immediate2 are the two byte offsets.
+template <int kDwords> void lds_load_two(Wave& w, const Op& o) {
+  u32* result = dwords(w, o.d);
+  const u32* addresses = dwords(w, o.a);
+  count_banks(w, o, addresses, static_cast<u32>(o.immediate), kDwords);
+  count_banks(w, o, addresses, static_cast<u32>(o.immediate2), kDwords);
+  LdsReader first_reader, second_reader;
+  each_active_lane(w, [&](u32 lane) {
+    const u32 address = addresses[lane];
+    const u8* first = first_reader.read(w, o, lane, address + static_cast<u32>(o.immediate), 4 * kDwords);
+    const u8* second =
+        first ? second_reader.read(w, o, lane, address + static_cast<u32>(o.immediate2), 4 * kDwords) : nullptr;
+    if (!second) return;
+    for (u32 i = 0; i < kDwords; ++i) {
+      result[lane + i * kRowLanes] = load_unaligned<u32>(first + 4 * i);
+      result[lane + (kDwords + i) * kRowLanes] = load_unaligned<u32>(second + 4 * i);
+    }
+  });
+}
+template <int kDwords> void lds_store_two(Wave& w, const Op& o) {
+  const u32* addresses = dwords(w, o.a);
+  const u32* data[2] = {dwords(w, o.b), dwords(w, o.c)};
+  const u32 offsets[2] = {static_cast<u32>(o.immediate), static_cast<u32>(o.immediate2)};
+  for (u32 half = 0; half < 2; ++half) {
+    count_banks(w, o, addresses, offsets[half], kDwords);
+    each_active_lane(w, [&](u32 lane) {
+      u8* p = lds_write(w, o, lane, addresses[lane] + offsets[half], 4 * kDwords, false);
+      if (!p) return;
+      for (u32 i = 0; i < kDwords; ++i) store_unaligned(p + 4 * i, data[half][lane + i * kRowLanes]);
+    });
+  }
+}
+// Atomic updates: b = data, c = second data; immediate2 tells whether the old value is returned in d.
+template <class T, class F> ALWAYS_INLINE void update_lds(Wave& w, const Op& o, F change) {
+  const u32* addresses = dwords(w, o.a);
+  const u32* data = dwords(w, o.b);
+  const u32* compared = dwords(w, o.c);
+  u32* result = o.immediate2 ? dwords(w, o.d) : nullptr;
+  count_banks(w, o, addresses, static_cast<u32>(o.immediate), sizeof(T) / 4);
+  each_active_lane(w, [&](u32 lane) {
+    u8* p = lds_write(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), sizeof(T), true);
+    if (!p) return;
+    const T old = load_unaligned<T>(p);
+    store_unaligned<T>(p, change(old, get_value<T>(data, lane), get_value<T>(compared, lane)));
+    if (result) put_value<T>(result, lane, old);
+  });
+}
