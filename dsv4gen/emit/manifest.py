@@ -54,6 +54,7 @@ def family_json(plan: FamilyPlan) -> Json:
                 "min": expr_json(axis.minimum),
                 "max": expr_json(axis.maximum),
                 "per": axis.per,
+                "when": expr_json(axis.when) if axis.when else None,
                 "doc": axis.doc,
             }
             for axis in plan.axes

@@ -27,6 +27,7 @@ class Axis:
     minimum: Expr
     maximum: Expr
     per: str | None
+    when: Expr | None
     doc: str
 
 

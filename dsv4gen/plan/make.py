@@ -68,7 +68,8 @@ def _axes(reader: Reader) -> Iterator[Axis]:
     for name, axis in reader.spec.axes.items():
         low = reader.expr(axis.min, "axes", name, "min")
         high = reader.expr(axis.max, "axes", name, "max")
-        yield Axis(name, low, high, axis.per, axis.doc or "")
+        when = reader.expr(axis.when, "axes", name, "when") if axis.when else None
+        yield Axis(name, low, high, axis.per, when, axis.doc or "")
 
 
 def _op(reader: Reader, name: str, axes: tuple[Axis, ...], proofs: list[Proof]) -> Op:

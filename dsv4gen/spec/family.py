@@ -21,6 +21,7 @@ class Axis(Model):
     min: Expression
     max: Expression
     per: Name | None = None
+    when: Expression | None = None
     doc: Text | None = None
 
 

@@ -1,0 +1,150 @@
+"""Run every family of every target on its oracle, each distinct text once, and say what was not run.
+
+Targets that share a kernel body and a wave size share the run: the row of each names the same cases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from dsv4gen.base.errors import DsvError, EmulationError, ToolMissing, VerifyError
+from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.reference.case import Case
+from dsv4gen.render import render_source
+from dsv4gen.render.render import render_triton
+from dsv4gen.verify.outcome import ExecutedRow
+from dsv4gen.verify.simt import SimtFamily
+
+ORDERS = ("ascending", "descending", "random:1", "random:2")
+
+
+@dataclass
+class Run:
+    """What one distinct text did: cases and wrong ones per symbol, branches taken, findings."""
+
+    oracle: str
+    cases: dict[str, int] = field(default_factory=dict)
+    wrong: dict[str, int] = field(default_factory=dict)
+    row_paths: dict[str, set[str]] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Executed:
+    """Rows per target and symbol, findings, and the symbols or branches that no case reached."""
+
+    rows: tuple[ExecutedRow, ...]
+    findings: tuple[str, ...]
+    not_executed: tuple[str, ...]
+
+
+def execute_all(plans: Sequence[FamilyPlan], *, full: bool, progress: Callable[[str], None]) -> Executed:
+    """Execute all plans; equal texts run once."""
+    runs: dict[str, Run] = {}
+    rows: list[ExecutedRow] = []
+    missing: list[str] = []
+    for plan in plans:
+        key = _text_key(plan)
+        if key not in runs:
+            progress(f"running {plan.family} as on {plan.target.name}")
+            runs[key] = _run(plan, full)
+        rows += _rows(plan, runs[key])
+        missing += _not_executed(plan, runs[key])
+    findings = [finding for run in runs.values() for finding in run.findings]
+    return Executed(tuple(rows), tuple(findings), tuple(missing))
+
+
+def _text_key(plan: FamilyPlan) -> str:
+    """Equal for plans whose oracle would run the same text."""
+    if plan.language == "triton":
+        text = render_triton(plan).text.replace(plan.target.name, "")
+    else:
+        text = f"{plan.target['wave.launch']}\n{render_source(plan).body}"
+    return hashlib.sha256(f"{plan.family}\n{text}".encode()).hexdigest()
+
+
+def _run(plan: FamilyPlan, full: bool) -> Run:
+    try:
+        cases = _cases(plan, full)
+        return _run_triton(plan, cases) if plan.language == "triton" else _run_simt(plan, cases)
+    except ToolMissing as error:
+        return Run("none", findings=[f"{plan.family} on {plan.target.name} was not run: {error}"])
+
+
+def _cases(plan: FamilyPlan, full: bool) -> Iterator[Case]:
+    module = importlib.import_module(f"dsv4gen.reference.{plan.reference}_cases")
+    cases: Iterator[Case] = module.verification_cases(full=full)
+    return cases
+
+
+def _run_simt(plan: FamilyPlan, cases: Iterator[Case]) -> Run:
+    wave = int(str(plan.target["wave.launch"]))
+    family = SimtFamily(plan, wave)
+    run = Run(f"SIMT wave {wave}")
+    for number, case in enumerate(cases):
+        for variant in plan.variants.choices:
+            _one(run, family, case.fresh(), variant, ORDERS[number % len(ORDERS)])
+    return run
+
+
+def _one(run: Run, family: SimtFamily, case: Case, variant: str, order: str) -> None:
+    """One case in one order of lanes and waves."""
+    try:
+        call = family.run(case, variant=variant, order=order)
+    except (VerifyError, EmulationError) as error:
+        run.findings.append(f"{family.plan.family} on {family.plan.target.name}: {case.name} ({order}): {error}")
+        return
+    for symbol in call.symbols:
+        run.cases[symbol] = run.cases.get(symbol, 0) + 1
+    for symbol, path in call.row_paths:
+        run.row_paths.setdefault(symbol, set()).add(path)
+
+
+def _run_triton(plan: FamilyPlan, cases: Iterator[Case]) -> Run:
+    from dsv4gen.interpret import shared_worker
+
+    run = Run("interpreter")
+    worker = shared_worker()
+    with tempfile.TemporaryDirectory(prefix="dsv4gen-verify-") as folder:
+        module = Path(folder) / f"{plan.family}.py"
+        module.write_text(render_triton(plan).text, encoding="utf-8")
+        for case in cases:
+            try:
+                worker.call(module, case.op, **cast(dict[str, Any], dict(case.arguments)))
+                case.check()
+                run.cases[case.op] = run.cases.get(case.op, 0) + 1
+            except DsvError as error:
+                run.findings.append(f"{plan.family} on {plan.target.name}: {case.name}: {error}")
+    return run
+
+
+def _names(plan: FamilyPlan) -> list[str]:
+    """What must have been run: symbols, or the launch functions of a Triton family."""
+    if plan.language == "triton":
+        return [op.name for op in plan.ops]
+    return [instance.symbol for kernel in plan.kernels for instance in kernel.instances]
+
+
+def _rows(plan: FamilyPlan, run: Run) -> Iterator[ExecutedRow]:
+    for name in _names(plan):
+        paths = tuple(sorted(run.row_paths.get(name, ())))
+        yield ExecutedRow(plan.target.name, name, run.oracle, run.cases.get(name, 0), run.wrong.get(name, 0), paths)
+
+
+def _not_executed(plan: FamilyPlan, run: Run) -> Iterator[str]:
+    for name in _names(plan):
+        if not run.cases.get(name):
+            yield f"{plan.target.name} {name}"
+    if plan.language == "triton":
+        return
+    for kernel in plan.kernels:
+        for instance in kernel.instances:
+            for path in kernel.row_paths:
+                if path.name not in run.row_paths.get(instance.symbol, ()):
+                    yield f"{plan.target.name} {instance.symbol}: row path {path.name}"
