@@ -87,6 +87,7 @@ def check_budget(
     threads: int | None = None,
     min_blocks: int | None = None,
     allowed_spills: int = 0,
+    allowed_scalar_spills: int = 0,
     allowed_scratch: int = 0,
 ) -> list[ResourceError]:
     """Every way in which a kernel is outside its budget; empty when it is inside.
@@ -95,11 +96,14 @@ def check_budget(
         expected_shared: bytes per block that the fit proof computed; the compiler must agree.
         threads: the block size of the plan's launches.
         min_blocks: blocks per unit that the launch bounds ask for.
-        allowed_spills: registers, vector and scalar together.
+        allowed_spills: vector registers.
+        allowed_scalar_spills: AMD scalar registers; without scratch they sit in lanes of vector registers.
         allowed_scratch: bytes per thread.
     """
     found = (
-        *_spill_findings(resources, allowed_spills, allowed_scratch),
+        *_excess("spilled vector registers", resources.spilled_vector, allowed_spills),
+        *_excess("spilled scalar registers", resources.spilled_scalar, allowed_scalar_spills),
+        *_excess("bytes of scratch per thread", resources.scratch_bytes, allowed_scratch),
         *_shared_findings(resources, record, expected_shared),
         *_thread_findings(resources, record, threads),
         *_occupancy_findings(resources.for_launch(record, threads=threads), min_blocks),
@@ -125,16 +129,8 @@ def check_static_shared(kernels: Sequence[KernelResources], record: TargetRecord
     ]
 
 
-def _spill_findings(kernel: KernelResources, allowed_spills: int, allowed_scratch: int) -> list[str]:
-    found = []
-    if kernel.spilled_registers > allowed_spills:
-        found.append(
-            f"{kernel.spilled_vector} vector and {kernel.spilled_scalar} scalar registers are spilled, "
-            f"{allowed_spills} allowed"
-        )
-    if kernel.scratch_bytes > allowed_scratch:
-        found.append(f"{kernel.scratch_bytes} bytes of scratch per thread, {allowed_scratch} allowed")
-    return found
+def _excess(what: str, used: int, allowed: int) -> list[str]:
+    return [f"{used} {what}, {allowed} allowed"] if used > allowed else []
 
 
 def _shared_findings(kernel: KernelResources, record: TargetRecord, expected: int | None) -> list[str]:

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -50,7 +51,7 @@ class Store:
         """The store of one kind in `root`, or in the user cache, then a per-user temporary folder."""
         if root is not None:
             return cls(kind, (root,))
-        return cls(kind, (paths.cache() / "toolchain", _private_fallback() / "toolchain"))
+        return cls(kind, (paths.cache() / "toolchain", *_private_fallback()))
 
     def get(self, key: str) -> Path | None:
         """The folder of a valid entry, or None; a damaged entry counts as absent."""
@@ -87,7 +88,7 @@ class Store:
 
 def _publish(folder: Path, files: Mapping[str, bytes], described: str) -> Path:
     """Write a staging folder beside `folder` and rename it into place."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    _make_folders(folder.parent)
     staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=folder.parent))
     try:
         for name, content in files.items():
@@ -98,6 +99,12 @@ def _publish(folder: Path, files: Mapping[str, bytes], described: str) -> Path:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return folder
+
+
+def _make_folders(folder: Path) -> None:
+    """Create a folder and its missing parents, writable by this user only."""
+    for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+        missing.mkdir(mode=0o755, exist_ok=True)
 
 
 def _rename_into_place(staging: Path, folder: Path) -> None:
@@ -142,8 +149,15 @@ def _write_synced(path: Path, content: bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def _private_fallback() -> Path:
-    return Path(tempfile.gettempdir()) / f"dsv4gen-{os.getuid()}"
+def _private_fallback() -> tuple[Path, ...]:
+    """A per-user folder for temporary files; none when somebody else could have put files there."""
+    folder = Path(tempfile.gettempdir()) / f"dsv4gen-{os.getuid()}"
+    try:
+        state = folder.lstat()
+    except FileNotFoundError:
+        return (folder,)
+    is_ours = stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid() and not state.st_mode & 0o022
+    return (folder,) if is_ours else ()
 
 
 _warned: set[str] = set()

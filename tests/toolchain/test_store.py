@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -85,3 +86,24 @@ def test_a_read_only_cache_is_a_hit_and_stays_as_it_is(tmp_path: Path) -> None:
     before = sorted((tmp_path / "prebuilt").rglob("*"))
     assert kept.get(key) == folder
     assert sorted((tmp_path / "prebuilt").rglob("*")) == before
+
+
+@pytest.mark.parametrize(("mode", "trusted"), [(0o755, True), (0o777, False)])
+def test_a_temporary_folder_that_others_can_write_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, trusted: bool
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    fallback = tmp_path / f"dsv4gen-{os.getuid()}"
+    fallback.mkdir()
+    fallback.chmod(mode)
+    monkeypatch.setenv("DSV4GEN_CACHE_DIR", str(blocked))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store_module._warned.clear()
+    if trusted:
+        with pytest.warns(RuntimeWarning, match="compiled results go to"):
+            assert Store.open("test").put("ab" * 32, {"code": b"1"}).is_relative_to(fallback)
+    else:
+        with pytest.raises(OutputError, match="can be written"):
+            Store.open("test").put("ab" * 32, {"code": b"1"})
+        assert not list(fallback.iterdir())
