@@ -13,6 +13,7 @@ from dsv4gen.toolchain.compile import compile_source
 from dsv4gen.toolchain.resources import check_budget
 from tests.toolchain import readers
 from tests.toolchain.sources import CUDA_TARGETS, SPILLING, TWO_KERNELS, record, source, with_shared_bytes
+from tests.toolchain.stubs import path_with, write_program
 from tests.tools import need_module
 
 # nvcc is an optional check on NVRTC and slower: one target of each generation is enough for it.
@@ -93,13 +94,14 @@ def test_an_odd_folder(odd_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert sorted(entry.name for entry in odd_folder.iterdir()) == ["cache"]
 
 
-@pytest.mark.parametrize("target", NVCC_TARGETS[:1])
 def test_nvcc_is_kept_out_of_folders_it_would_execute(
-    target: str, odd_folder: Path, monkeypatch: pytest.MonkeyPatch
+    odd_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    write_program(tmp_path / "bin", "nvcc", "touch started")
+    monkeypatch.setenv("PATH", path_with(tmp_path / "bin"))
     monkeypatch.setattr("tempfile.tempdir", str(odd_folder))
     with pytest.raises(CompileError, match="shell") as raised:
-        compile_source(source(record(target), TWO_KERNELS), record(target), compiler="nvcc")
+        compile_source(source(record("sm_90"), TWO_KERNELS), record("sm_90"), compiler="nvcc")
     assert "nvrtc" in raised.value.remedy
     assert not list(odd_folder.iterdir())
 
