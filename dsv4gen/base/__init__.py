@@ -3,6 +3,7 @@
 errors      the error catalogue: code, message, place, remedy, exit status
 env         every environment variable: name, type, default, meaning
 paths       where specs, templates, generated files and caches live
+extensions  folders with further specs, templates and references
 target_id   one parser for every spelling of a GPU target
 tiles       tiles as people read them
 params      the by-value struct of every HIP/CUDA kernel

@@ -29,6 +29,12 @@ TARGET = Variable("DSV4GEN_TARGET", "text", "", "target used when neither an arg
 CACHE_DIR = Variable("DSV4GEN_CACHE_DIR", "path", "", "compiled code objects; default: the user cache folder")
 SPECS_DIR = Variable("DSV4GEN_SPECS_DIR", "path", "", "specs to use instead of the packaged ones")
 TEMPLATES_DIR = Variable("DSV4GEN_TEMPLATES_DIR", "path", "", "templates to use instead of the packaged ones")
+EXTENSIONS = Variable(
+    "DSV4GEN_EXTENSIONS",
+    "text",
+    "",
+    "folders with further specs, templates and references, or none; default: those of installed distributions",
+)
 GENERATED_DIR = Variable("DSV4GEN_GENERATED_DIR", "path", "", "where generated modules are written and looked up")
 NO_COMPILE = Variable("DSV4GEN_NO_COMPILE", "flag", "0", "never compile at run time; use prebuilt code objects only")
 REGENERATE = Variable("DSV4GEN_REGENERATE", "flag", "0", "rebuild generated files older than their specs at load")
@@ -40,6 +46,7 @@ VARIABLES = (
     CACHE_DIR,
     SPECS_DIR,
     TEMPLATES_DIR,
+    EXTENSIONS,
     GENERATED_DIR,
     NO_COMPILE,
     REGENERATE,

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from dsv4gen.base import paths
+from dsv4gen.base import extensions, paths
 from dsv4gen.base.errors import ManifestError
 from dsv4gen.base.manifest import FILE_NAME, digest_bytes, mismatches, read_manifest
 
@@ -20,11 +20,12 @@ _STAGES = ("base", "spec", "target", "prove", "plan", "render", "lint", "emit")
 
 
 def input_digest(specs: Path, templates: Path, request: Iterable[str]) -> str:
-    """Digest of all input bytes and of the request's words."""
+    """Digest of all input bytes, those of extensions included, and of the request's words."""
     digest = hashlib.sha256()
     for word in request:
         digest.update(word.encode() + b"\0")
-    roots = [specs, templates, *(paths.PACKAGE / stage for stage in _STAGES)]
+    further = (*extensions.spec_folders()[1:], *extensions.template_folders()[1:])
+    roots = [specs, templates, *further, *(paths.PACKAGE / stage for stage in _STAGES)]
     for root in roots:
         for path in sorted(root.rglob("*")):
             if path.suffix in (".yaml", ".jinja", ".py") and path.is_file():

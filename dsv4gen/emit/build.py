@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dsv4gen.base import paths, stamp
+from dsv4gen.base import extensions, paths, stamp
 from dsv4gen.base.errors import DsvError, ManifestError, OutputError, UsageError, did_you_mean, raise_all
 from dsv4gen.base.manifest import Manifest, read_manifest, require_intact
 from dsv4gen.emit.drift import Drift, find_drift
@@ -89,7 +89,7 @@ def make_trees(request: Request, progress: Callable[[str], None] = lambda _: Non
     """Plan, render and lint everything requested, in memory."""
     from dsv4gen.spec import load_specs
 
-    specs = load_specs(paths.specs())
+    specs = load_specs(*extensions.spec_folders())
     names = _families(specs, request.families)
     trees: dict[str, TargetTree] = {}
     errors: list[DsvError] = []

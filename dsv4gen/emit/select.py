@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dsv4gen.base import env, paths
+from dsv4gen.base import env, extensions
 from dsv4gen.base.errors import UsageError
 
 
 def known_targets() -> tuple[str, ...]:
     """Names of all platform records, parents (leading underscore) left out."""
-    folder = paths.specs() / "platforms"
-    return tuple(sorted(path.stem for path in folder.glob("*.yaml") if not path.stem.startswith("_")))
+    files = (path for folder in extensions.spec_folders() for path in (folder / "platforms").glob("*.yaml"))
+    return tuple(sorted({path.stem for path in files if not path.stem.startswith("_")}))
 
 
 def select_targets(words: Iterable[str]) -> tuple[str, ...]:
@@ -40,4 +40,4 @@ def _resolve(word: str, known: tuple[str, ...]) -> tuple[str, ...]:
     from dsv4gen.spec import load_specs
     from dsv4gen.target import resolve_target
 
-    return (resolve_target(load_specs(paths.specs()), word).name,)
+    return (resolve_target(load_specs(*extensions.spec_folders()), word).name,)

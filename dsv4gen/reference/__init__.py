@@ -6,3 +6,12 @@ topk            select the k largest scores of each row
 compare         comparators: exact, ulp, the contract's attention rule
 hazards         inputs that break kernels, by the names a spec lists; poisoned buffers
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dsv4gen.base.extensions import reference_folders
+
+# References of families that extensions add are modules of this package too.
+__path__.extend(str(folder) for folder in reference_folders(Path(__file__).parent))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
 from jinja2.ext import Extension
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from dsv4gen.base import paths
 from dsv4gen.base.errors import DsvError, Place, TemplateError, raise_all
 from dsv4gen.render import literals
 from dsv4gen.render.checks import check_template
@@ -24,29 +25,47 @@ class _Markers(Extension):
 
 
 class _Loader(jinja2.BaseLoader):
-    """Reads templates below one folder as UTF-8 with LF line ends, and checks each the first time."""
+    """Reads templates below some folders as UTF-8 with LF line ends, and checks each text the first time."""
 
-    def __init__(self, root: Path, known: Iterable[str]) -> None:
-        self.root = root
+    def __init__(self, roots: Sequence[Path], known: Iterable[str]) -> None:
+        self.roots = roots
         self.known = frozenset(known)
         self.plain = jinja2.Environment(extensions=["jinja2.ext.do"], trim_blocks=True, lstrip_blocks=True)
 
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
-        path = self.root.joinpath(*jinja2.loaders.split_template_path(template))
-        try:
-            source = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise jinja2.TemplateNotFound(template) from None
+        path = self._find(template)
+        source = path.read_text(encoding="utf-8")
         self.plain.filters.update(environment.filters)
         self.plain.tests.update(environment.tests)
         raise_all(check_template(self.plain, source, template, self.known))
-        return source, str(path), lambda: True
+        return source, str(path), lambda: _holds(path, source)
+
+    def _find(self, template: str) -> Path:
+        """The one file of that name; two would make the output depend on an order."""
+        parts = jinja2.loaders.split_template_path(template)
+        found = [path for root in self.roots if (path := root.joinpath(*parts)).is_file()]
+        if not found:
+            raise jinja2.TemplateNotFound(template)
+        if len(found) > 1:
+            raise TemplateError(
+                f"the template {template} exists twice: {' and '.join(map(paths.display, found))}",
+                remedy="an extension adds and never replaces: rename it, or leave the extension out",
+            )
+        return found[0]
 
 
-def make_environment(root: Path, known: Iterable[str]) -> ImmutableSandboxedEnvironment:
-    """An environment over the templates below `root` that may use the context names in `known`."""
+def _holds(path: Path, source: str) -> bool:
+    """Whether a file still has the text that was read; by content, since saving twice in a second is common."""
+    try:
+        return path.read_text(encoding="utf-8") == source
+    except OSError:
+        return False
+
+
+def make_environment(root: Path, known: Iterable[str], further: Iterable[Path] = ()) -> ImmutableSandboxedEnvironment:
+    """An environment over the templates below `root` and `further` that may use the context names in `known`."""
     environment = ImmutableSandboxedEnvironment(
-        loader=_Loader(root, known),
+        loader=_Loader((root, *further), known),
         undefined=jinja2.StrictUndefined,
         extensions=["jinja2.ext.do", _Markers],
         finalize=literals.finalize,

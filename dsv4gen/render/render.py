@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jinja2
 
-from dsv4gen.base import paths
+from dsv4gen.base import extensions
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.prove import cpp_helpers
 from dsv4gen.render.dialects import dialect_named, layer_context
@@ -115,11 +115,11 @@ def _context(plan: FamilyPlan, mutations: Mutations = frozenset()) -> dict[str, 
 
 
 def _render(template: str, name: str, dialect: str, context: Mapping[str, object]) -> RenderedFile:
-    marked = render_template(_environment(paths.templates()), template, context)
+    marked = render_template(_environment(*extensions.template_folders()), template, context)
     text, source_map = take_markers(marked, name, template)
     return RenderedFile(name, text, dialect, source_map)
 
 
 @lru_cache(maxsize=4)
-def _environment(root: Path) -> jinja2.Environment:
-    return make_environment(root, CONTEXT_NAMES)
+def _environment(root: Path, *further: Path) -> jinja2.Environment:
+    return make_environment(root, CONTEXT_NAMES, further)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dsv4gen.base import paths
+from dsv4gen.base import extensions
 from dsv4gen.base.errors import UsageError, did_you_mean
 from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.manifest import Manifest
@@ -116,7 +116,7 @@ def _fresh_manifest(family: str, target: str) -> Manifest:
     from dsv4gen.emit.select import select_targets
     from dsv4gen.spec import load_specs
 
-    specs = load_specs(paths.specs())
+    specs = load_specs(*extensions.spec_folders())
     if family not in specs.families:
         known = ", ".join(sorted(specs.families))
         raise UsageError(f"no family {family!r}{did_you_mean(family, specs.families)}", remedy=f"families: {known}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dsv4gen.base import paths
+from dsv4gen.base import extensions, paths
 from dsv4gen.base.errors import ManifestError
 from dsv4gen.base.manifest import mismatches, read_manifest
 
@@ -29,7 +29,7 @@ def listing() -> list[TargetRow]:
     from dsv4gen.spec import load_specs
     from dsv4gen.target import list_targets, resolve_target
 
-    specs = load_specs(paths.specs())
+    specs = load_specs(*extensions.spec_folders())
     rows = []
     for name in list_targets(specs):
         record = resolve_target(specs, name)

@@ -1,7 +1,8 @@
-"""Load every spec of a folder: all mistakes of all files in one report."""
+"""Load every spec of the package's folder and of its extensions: all mistakes of all files in one report."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -25,7 +26,7 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Specs:
-    """Everything under one specs folder, by name.
+    """Everything under the specs folders, by name.
 
     `platforms` includes the parents that are no targets; `tuning` is by (target, family).
     """
@@ -35,28 +36,55 @@ class Specs:
     tuning: dict[tuple[str, str], Loaded[TuningSpec]]
 
 
-def load_specs(root: Path) -> Specs:
-    """Load `root/families/*.yaml`, `root/platforms/*.yaml` and `root/tuning/<target>/*.yaml`.
+def load_specs(*roots: Path) -> Specs:
+    """Load `families/*.yaml`, `platforms/*.yaml` and `tuning/<target>/*.yaml` of every root as one set.
+
+    The first root has families and platforms; the others, those of extensions, add to it.
 
     Raises:
-        SpecError, Problems: every mistake found, each with file, line and column.
+        SpecError, Problems: every mistake found, each with file, line and column; a name described twice.
     """
     errors: list[DsvError] = []
-    families = load_folder(root / "families", FamilySpec, "family", errors)
-    platforms = load_folder(root / "platforms", PlatformSpec, "target", errors)
-    tuning = _load_tuning(root / "tuning", errors)
+    families = _load_kind(roots, "families", FamilySpec, "family", errors)
+    platforms = _load_kind(roots, "platforms", PlatformSpec, "target", errors)
+    tuning = _load_tuning(roots, errors)
     for loaded in families.values():
         errors.extend(check_family(loaded))
     specs = Specs(families, platforms, tuning)
-    errors.extend(_check_together(root, specs))
+    errors.extend(_check_together(roots, specs))
     raise_all(errors)
     return specs
 
 
-def _load_tuning(folder: Path, errors: list[DsvError]) -> dict[tuple[str, str], Loaded[TuningSpec]]:
+def _load_kind(
+    roots: Sequence[Path], kind: str, model: type[M], name_key: str, errors: list[DsvError]
+) -> dict[str, Loaded[M]]:
+    """One kind of file from every root that has it."""
+    found: dict[str, Loaded[M]] = {}
+    for folder in (root / kind for root in roots if root is roots[0] or (root / kind).is_dir()):
+        for name, loaded in load_folder(folder, model, name_key, errors).items():
+            if name in found:
+                errors.append(_described_twice(found[name], loaded, name_key))
+            else:
+                found[name] = loaded
+    return dict(sorted(found.items()))
+
+
+def _described_twice(first: Loaded[M], second: Loaded[M], name_key: str) -> SpecError:
+    name = getattr(second.model, name_key)
+    return SpecError(
+        f"the {name_key} '{name}' is described in {first.file} too",
+        place=second.place(name_key),
+        remedy="an extension adds and never replaces: rename it, or leave the extension out",
+    )
+
+
+def _load_tuning(roots: Iterable[Path], errors: list[DsvError]) -> dict[tuple[str, str], Loaded[TuningSpec]]:
     found: dict[tuple[str, str], Loaded[TuningSpec]] = {}
-    for target in sorted(path for path in folder.glob("*") if path.is_dir()):
+    for target in sorted(path for root in roots for path in (root / "tuning").glob("*") if path.is_dir()):
         for family, loaded in load_folder(target, TuningSpec, "family", errors).items():
+            if (target.name, family) in found:
+                errors.append(_described_twice(found[target.name, family], loaded, "family"))
             found[target.name, family] = loaded
             if loaded.model.target != target.name:
                 message = f"target is '{loaded.model.target}' but the folder is named '{target.name}'"
@@ -64,10 +92,10 @@ def _load_tuning(folder: Path, errors: list[DsvError]) -> dict[tuple[str, str], 
     return found
 
 
-def _check_together(root: Path, specs: Specs) -> list[SpecError]:
+def _check_together(roots: Iterable[Path], specs: Specs) -> list[SpecError]:
     """Checks across files; those that would need a file with mistakes of its own are left out."""
-    unread_families = _stems(root / "families") - set(specs.families)
-    unread_platforms = _stems(root / "platforms") - set(specs.platforms)
+    unread_families = _stems(roots, "families") - set(specs.families)
+    unread_platforms = _stems(roots, "platforms") - set(specs.platforms)
     errors = [*check_symbols(specs.families), *check_flags(specs.families)]
     errors.extend(check_platforms(specs.platforms, unread_platforms))
     targets = {name for name in {*specs.platforms, *unread_platforms} if not name.startswith("_")}
@@ -77,8 +105,8 @@ def _check_together(root: Path, specs: Specs) -> list[SpecError]:
     return errors
 
 
-def _stems(folder: Path) -> set[str]:
-    return {path.stem for path in folder.glob("*.yaml")}
+def _stems(roots: Iterable[Path], kind: str) -> set[str]:
+    return {path.stem for root in roots for path in (root / kind).glob("*.yaml")}
 
 
 def load_folder(folder: Path, model: type[M], name_key: str, errors: list[DsvError]) -> dict[str, Loaded[M]]:
