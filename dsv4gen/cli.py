@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from dsv4gen import __version__
-from dsv4gen.base.errors import EXIT_FINDINGS, DsvError
+from dsv4gen.base.errors import EXIT_FINDINGS, DsvError, UsageError
 from dsv4gen.console import emit_json, parse_shape, report_error, say, table
 
 
@@ -47,39 +47,39 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for oth
 @click.option(
     "--check", "check_only", is_flag=True, help="Write nothing; name what is stale, edited, missing or orphan."
 )
+@click.option("--compile", "compile_too", is_flag=True, help="Put code objects beside the HIP/CUDA sources.")
+@click.option("--compiler", default="auto", show_default=True, help="For --compile: clang, zig, nvrtc or nvcc.")
+@click.option("--watch", "watching", is_flag=True, help="Build again whenever a spec or a template is saved.")
+@click.option("--jobs", "-j", type=click.IntRange(0), default=0, help="Processes; default: by cores and targets.")
 @_json
 def build(
-    targets: tuple[str, ...], families: tuple[str, ...], out: Path | None, check_only: bool, as_json: bool
+    targets: tuple[str, ...],
+    families: tuple[str, ...],
+    out: Path | None,
+    check_only: bool,
+    compile_too: bool,
+    compiler: str,
+    watching: bool,
+    jobs: int,
+    as_json: bool,
 ) -> None:
     """Generate sources and modules for targets; writes only what changed."""
     from dsv4gen.emit.build import Request
     from dsv4gen.emit.build import build as run_build
     from dsv4gen.emit.build import check as run_check
     from dsv4gen.emit.select import select_targets
+    from dsv4gen.report.build import show_built, show_drift, show_watch
 
-    request = Request(select_targets(targets), families, out)
+    if check_only + compile_too + watching > 1:
+        raise UsageError("--check, --compile and --watch exclude each other")
+    if watching:
+        show_watch(lambda: Request(select_targets(targets), families, out, jobs), as_json)
+        return
+    request = Request(select_targets(targets), families, out, jobs)
     if check_only:
-        _show_drift(run_check(request), as_json)
-        return
-    built = run_build(request, progress=lambda name: say(f"building {name}", "dim") if sys.stdout.isatty() else None)
-    if as_json:
-        emit_json([{"target": item.target, "folder": str(item.folder), "changed": item.changed} for item in built])
-        return
-    for item in built:
-        if item.changed:
-            say(f"{item.target}: wrote {len(item.changed)} files in {item.folder}: {', '.join(item.changed)}", "good")
-    if not any(item.changed for item in built):
-        say(f"nothing to do: {', '.join(item.target for item in built)} up to date")
-
-
-def _show_drift(drift: list[Any], as_json: bool) -> None:
-    if as_json:
-        emit_json([vars(item) for item in drift])
-    elif drift:
-        table(("file", "is", "repair"), [(item.file, item.kind, item.repair) for item in drift])
-    else:
-        say("no drift", "good")
-    sys.exit(EXIT_FINDINGS if drift else 0)
+        sys.exit(show_drift(run_check(request), as_json))
+    built = run_build(request, progress=lambda name: say(f"built {name}", "dim") if sys.stdout.isatty() else None)
+    sys.exit(show_built(built, families, compiler if compile_too else "", as_json))
 
 
 @main.command()

@@ -20,7 +20,7 @@ ALLOWED = {
     "plan": {"base", "spec", "target", "prove"},
     "render": {"base", "plan", "prove"},
     "lint": {"base", "render"},
-    "emit": {"base", "spec", "target", "plan", "prove", "render", "lint"},
+    "emit": {"base", "spec", "target", "plan", "prove", "render", "lint", "toolchain"},
     "runtime": {"base", "reference"},
     "toolchain": {"base", "target"},
     "emulate": {"base", "toolchain"},

@@ -13,6 +13,7 @@ from dsv4gen.base import extensions, paths, stamp
 from dsv4gen.base.errors import DsvError, ManifestError, OutputError, UsageError, did_you_mean, raise_all
 from dsv4gen.base.manifest import Manifest, read_manifest, require_intact
 from dsv4gen.emit.drift import Drift, find_drift
+from dsv4gen.emit.parallel import run_forked
 from dsv4gen.emit.writer import write_tree
 
 if TYPE_CHECKING:
@@ -20,15 +21,26 @@ if TYPE_CHECKING:
     from dsv4gen.spec import Specs
 
 LOCK_TIMEOUT_S = 120
+#: fewer targets per process do not repay starting it
+TARGETS_PER_JOB = 3
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to build: targets by name, families (all when empty), and the folder that holds one folder per target."""
+    """What to build.
+
+    Attributes:
+        targets: by name.
+        families: all of them when empty.
+        out: the folder that holds one folder per target.
+        jobs: processes; 0 takes as many as cores and targets make worth while. More than one forks, which is not
+            for processes that hold a GPU or threads, so the default does not.
+    """
 
     targets: tuple[str, ...]
     families: tuple[str, ...] = ()
     out: Path | None = None
+    jobs: int = 1
 
     @property
     def root(self) -> Path:
@@ -91,16 +103,30 @@ def make_trees(request: Request, progress: Callable[[str], None] = lambda _: Non
 
     specs = load_specs(*extensions.spec_folders())
     names = _families(specs, request.families)
+
+    def work(target: str) -> TargetTree | tuple[DsvError, ...]:
+        try:
+            return _make_tree(specs, target, names, request)
+        except DsvError as error:
+            return tuple(getattr(error, "errors", (error,)))
+
     trees: dict[str, TargetTree] = {}
     errors: list[DsvError] = []
-    for target in request.targets:
+    made = run_forked(work, request.targets, request.jobs or _worthwhile_jobs(len(request.targets)))
+    for target, result in zip(request.targets, made, strict=True):
         progress(target)
-        try:
-            trees[target] = _make_tree(specs, target, names, request)
-        except DsvError as error:
-            errors += getattr(error, "errors", (error,))
+        if isinstance(result, TargetTree):
+            trees[target] = result
+        else:
+            errors += result
     raise_all(errors)
     return trees
+
+
+def _worthwhile_jobs(targets: int) -> int:
+    from dsv4gen.toolchain.parallel import core_count
+
+    return max(1, min(core_count(), targets // TARGETS_PER_JOB))
 
 
 def make_plans(specs: Specs, target: str, families: Iterable[str]) -> list[FamilyPlan]:

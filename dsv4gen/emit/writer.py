@@ -71,7 +71,7 @@ def _owned_names(folder: Path) -> set[str]:
 
 
 def _replace(folder: Path, changed: Mapping[str, bytes], orphans: Iterable[str], journal: list[str]) -> None:
-    _write(folder / JOURNAL, json.dumps(journal).encode())
+    write_file(folder / JOURNAL, json.dumps(journal).encode())
     ordered = sorted(changed, key=lambda name: (name == FILE_NAME, name))
     staged: dict[str, Path] = {}
     try:
@@ -101,8 +101,17 @@ def _stage(path: Path, data: bytes) -> Path:
     return Path(name)
 
 
-def _write(path: Path, data: bytes) -> None:
-    os.replace(_stage(path, data), path)  # noqa: PTH105
+def write_file(path: Path, data: bytes) -> None:
+    """Replace one file by a whole new one.
+
+    Raises:
+        OSError: the old file, if any, is as it was.
+    """
+    staged = _stage(path, data)
+    try:
+        os.replace(staged, path)  # noqa: PTH105
+    finally:
+        staged.unlink(missing_ok=True)
 
 
 def _same(path: Path, data: bytes) -> bool:
