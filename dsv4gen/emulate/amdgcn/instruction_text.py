@@ -6,7 +6,7 @@ import re
 
 from dsv4gen.base.errors import Place
 from dsv4gen.emulate.amdgcn.operands import parse_operand, split_operands
-from dsv4gen.emulate.amdgcn.program import Instruction, ModifierValue
+from dsv4gen.emulate.amdgcn.program import Instruction, ModifierValue, Register
 
 _NAMED = re.compile(r"(?<![\w.\]])([a-z][a-z0-9_]*):(\[[^\]]*\]|[\w.]+\([^)]*\)|-?[\w.x]+)")
 _SWITCHES = frozenset(
@@ -59,6 +59,9 @@ def _parse_single(text: str, address: int, place: Place | None, whole: str) -> I
         return Instruction(mnemonic, (), {}, address, None, place, whole)
     modifiers: dict[str, ModifierValue] = {}
     operands = tuple(parse_operand(part) for part in _operand_texts(rest.strip(), modifiers))
+    if any(isinstance(operand.value, Register) and operand.value.half is not None for operand in operands):
+        # llvm-objdump prints the halves twice, as `v1.h` and in op_sel.
+        modifiers.pop("op_sel", None)
     return Instruction(mnemonic, operands, modifiers, address, None, place, whole)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dsv4gen.emulate.amdgcn.arguments import pack_arguments
 from dsv4gen.emulate.amdgcn.assembly_text import read_assembly
+from dsv4gen.emulate.amdgcn.code_object import read_code_object
 from dsv4gen.emulate.amdgcn.launch import Image, Options, run
 from dsv4gen.emulate.amdgcn.lowering.lower import Lowered, lower
 from dsv4gen.emulate.amdgcn.program import Program
@@ -38,6 +39,17 @@ class Kernel:
             EmulationError: instructions without a translation, all listed.
         """
         return cls(read_assembly(text, symbol, file=file))
+
+    @classmethod
+    def from_code_object(cls, binary: bytes, symbol: str) -> Kernel:
+        """A kernel from an hsaco; needs llvm-objdump.
+
+        Raises:
+            CompileError: no such kernel, or not an AMD code object.
+            ToolMissing: no llvm-objdump.
+            EmulationError: instructions without a translation, all listed.
+        """
+        return cls(read_code_object(binary, symbol))
 
     def run(
         self,

@@ -124,7 +124,8 @@ def run(
     control = _control_buffers(image, grid, block, kernarg, lds_bytes, scratch_bytes)
     table = _buffer_table([*mappings, *control.values()])
     launch = layout.Launch(
-        ops=image.ops.address + layout.OP_BYTES * image.start,
+        ops=image.ops.address,
+        first_op=image.start,
         counts=ctypes.addressof(counts),
         memory_counts=ctypes.addressof(memory_counts),
         entries=ctypes.addressof(image.entries),

@@ -80,6 +80,7 @@ class Launch(ctypes.Structure):
 
     _fields_ = (
         ("ops", U64),
+        ("first_op", U64),
         ("counts", U64),
         ("memory_counts", U64),
         ("entries", U64),

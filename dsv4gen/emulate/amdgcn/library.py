@@ -16,7 +16,18 @@ from pathlib import Path
 
 from dsv4gen.base.errors import EmulationError
 from dsv4gen.emulate.amdgcn import emit_cpp
-from dsv4gen.emulate.amdgcn.tables import compare, float32, integer, memory, scalar, steps
+from dsv4gen.emulate.amdgcn.tables import (
+    compare,
+    convert,
+    float32,
+    half,
+    integer,
+    matrix,
+    memory,
+    packed,
+    scalar,
+    steps,
+)
 from dsv4gen.emulate.amdgcn.tables.rows import Row
 from dsv4gen.toolchain.host import compile_shared
 
@@ -53,7 +64,11 @@ def groups() -> tuple[Group, ...]:
         Group("scalar", "lanes.h", scalars),
         Group("integer", "lanes.h", _vector(integer.VECTOR)),
         Group("float32", "lanes.h", _vector(float32.VECTOR)),
+        Group("half", "lanes.h", _vector(half.VECTOR)),
+        Group("packed", "lanes.h", _vector(packed.VECTOR)),
+        Group("convert", "lanes.h", _vector(convert.VECTOR)),
         Group("compare", "lanes.h", _vector(compare.COMPARE)),
+        Group("matrix", "matrix.h", _named(matrix.MATRIX_STEPS)),
         Group("memory", "memory.h", _named(memory.MEMORY_STEPS)),
         Group("lds", "lds_ops.h", _named(memory.LDS_STEPS)),
     )

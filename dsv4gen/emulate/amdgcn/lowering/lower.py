@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsv4gen.base.errors import EmulationError
 from dsv4gen.emulate.amdgcn.generation import Generation, generation_of
 from dsv4gen.emulate.amdgcn.layout import OP_FORMAT
 from dsv4gen.emulate.amdgcn.lowering.builder import Builder, Op, Unsupported
 from dsv4gen.emulate.amdgcn.lowering.lanes import lower_lanes
+from dsv4gen.emulate.amdgcn.lowering.matrix import lower_matrix
 from dsv4gen.emulate.amdgcn.lowering.memory import lower_lds, lower_memory
 from dsv4gen.emulate.amdgcn.lowering.scalar import (
     lower_mode,
@@ -26,10 +27,16 @@ from dsv4gen.emulate.amdgcn.lowering.scalar import (
 from dsv4gen.emulate.amdgcn.lowering.vector import lower_compare, lower_dual, lower_vector
 from dsv4gen.emulate.amdgcn.names import canonical
 from dsv4gen.emulate.amdgcn.program import Instruction, Program, Register
-from dsv4gen.emulate.amdgcn.tables import compare, float32, integer, scalar, steps
+from dsv4gen.emulate.amdgcn.tables import compare, convert, float32, half, integer, packed, scalar, steps
 from dsv4gen.emulate.amdgcn.tables.rows import Row
 
-_VECTOR: Mapping[str, Row] = {**integer.VECTOR, **float32.VECTOR}
+_VECTOR: Mapping[str, Row] = {
+    **integer.VECTOR,
+    **float32.VECTOR,
+    **half.VECTOR,
+    **packed.VECTOR,
+    **convert.VECTOR,
+}
 
 #: Hints, waits and cache control: results land at once here, so they do nothing.
 _NOTHING = re.compile(
@@ -122,8 +129,8 @@ def _register_counts(program: Program) -> tuple[int, int]:
     """Vector registers and accumulators in use."""
     counts = {"v": 1, "a": 0}
     for record in program.instructions:
-        halves = [record] if record.second is None else [record, record.second]
-        for operand in (operand for half in halves for operand in half.operands):
+        both = [record] if record.second is None else [record, record.second]
+        for operand in (operand for single in both for operand in single.operands):
             register = operand.value
             if isinstance(register, Register) and register.file in counts:
                 counts[register.file] = max(counts[register.file], register.index + register.count)
@@ -149,17 +156,34 @@ def _lower_instruction(builder: Builder, record: Instruction, next_address: int)
         lower_scalar(builder, record, scalar.SCALAR[name], name)
     elif name in scalar.SAVE_EXEC:
         lower_save_exec(builder, record, name)
-    elif name in _VECTOR:
-        lower_vector(builder, record, _VECTOR[name], name)
+    elif (variant := _variant(builder, record, name)) in _VECTOR:
+        lower_vector(builder, _without_integer_clamp(record, variant), _VECTOR[variant], variant)
     elif name.startswith("v_cmp"):
         _lower_compare(builder, record, name)
     elif not any(attempt for attempt in _attempts(builder, record, name, next_address)):
         raise Unsupported("no table has it")
 
 
+def _variant(builder: Builder, record: Instruction, name: str) -> str:
+    """The row of the target's fp8 dialect, or of the saturating form of an integer instruction."""
+    if builder.generation.fnuz and f"{name}.fnuz" in _VECTOR:
+        return f"{name}.fnuz"
+    if "clamp" in record.modifiers and f"{name}.clamp" in _VECTOR:
+        return f"{name}.clamp"
+    return name
+
+
+def _without_integer_clamp(record: Instruction, variant: str) -> Instruction:
+    if not variant.endswith(".clamp"):
+        return record
+    kept = {name: value for name, value in record.modifiers.items() if name != "clamp"}
+    return replace(record, modifiers=kept)
+
+
 def _attempts(builder: Builder, record: Instruction, name: str, next_address: int) -> Iterator[bool]:
     """Classes that know their instructions by pattern; each yields whether it took this one."""
     yield lower_lanes(builder, record, name)
+    yield lower_matrix(builder, record, name)
     yield lower_lds(builder, record, name)
     yield lower_memory(builder, record, name)
     yield lower_scalar_load(builder, record)

@@ -10,6 +10,7 @@ from dsv4gen.emulate.amdgcn.tables.memory import ATOMICS, DWORDS, GFX9_ATOMICS, 
 
 _NAME = re.compile(r"(global|flat|buffer|scratch)_(load|store|atomic)_(\w+)")
 _TWO = re.compile(r"ds_(read|write)2(st64)?_b(32|64)")
+_TRANSPOSED = re.compile(r"ds_read_b(?:64|96)_tr_b(4|6|8|16)")
 _INDEXED = 1
 
 
@@ -22,8 +23,9 @@ def lower_memory(builder: Builder, record: Instruction, name: str) -> bool:
     if operation == "atomic":
         _lower_atomic(builder, record, space, kind)
         return True
-    if "lds" in record.modifiers:
-        raise Unsupported("loads into LDS")
+    if "lds" in record.modifiers or kind.startswith("lds_"):
+        _lower_load_into_lds(builder, record, space, kind.removeprefix("lds_"))
+        return True
     load = operation == "load"
     data, operands = _split_data(record, space, load)
     address, fields = _address(builder, record, space, operands)
@@ -127,6 +129,14 @@ def _buffer_address(
     return result, {"x": left}
 
 
+def _lower_load_into_lds(builder: Builder, record: Instruction, space: str, kind: str) -> None:
+    """Loads that write LDS at M0 + offset + lane * size instead of a register."""
+    size = 4 * DWORDS[kind] if kind in DWORDS else PARTS[kind][0]
+    address, fields = _address(builder, record, space, record.operands)
+    offset = integer_modifier(record, "offset")
+    builder.emit(f".load_into_lds_{size}", a=address, immediate=offset, **fields)
+
+
 def _lower_atomic(builder: Builder, record: Instruction, space: str, kind: str) -> None:
     operation = atomic_operation(kind)
     returns = "sc0" in record.modifiers and builder.generation.family == "cdna"
@@ -202,6 +212,12 @@ def lower_lds(builder: Builder, record: Instruction, name: str) -> bool:
         else:
             address = builder.row(operands[0], "u32")
             builder.emit(f".lds_store_{step}", a=address, b=_vector(builder, operands[1]), immediate=offset)
+        return True
+    match = _TRANSPOSED.fullmatch(name)
+    if match:
+        address = builder.row(operands[1], "u32")
+        target = _vector(builder, operands[0])
+        builder.emit(f".lds_load_transposed_b{match[1]}", d=target, a=address, immediate=offset)
         return True
     return _lower_lds_atomic(builder, record, name, offset)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsv4gen.emulate.amdgcn.lowering.builder import (
     Builder,
@@ -13,7 +13,8 @@ from dsv4gen.emulate.amdgcn.lowering.builder import (
 )
 from dsv4gen.emulate.amdgcn.names import encoding
 from dsv4gen.emulate.amdgcn.program import Instruction, Operand, Register
-from dsv4gen.emulate.amdgcn.registers import NULL_WRITE
+from dsv4gen.emulate.amdgcn.registers import NULL_WRITE, VCC
+from dsv4gen.emulate.amdgcn.tables.half import KEEP_HIGH_HALF
 from dsv4gen.emulate.amdgcn.tables.rows import SOURCE_NAMES, Row
 
 _WIDE = ("u64", "i64", "f64")
@@ -57,6 +58,7 @@ class _Result:
 
 def lower_vector(builder: Builder, record: Instruction, row: Row, function: str) -> None:
     """One instruction whose first result is a row of lanes."""
+    record = _with_implicit_mask(record, row)
     _check_operand_count(record, row)
     results = record.operands[: len(row.results)]
     sources = record.operands[len(row.results) :]
@@ -68,6 +70,9 @@ def lower_vector(builder: Builder, record: Instruction, row: Row, function: str)
         fields["m"] = builder.scalar_result(results[1])
     if row.reads_result:
         fields["x"] = _old_value(builder, row, result)
+    if "option" in row.expression:
+        high = result.register.half == 1
+        fields["immediate"] = option_bits(record) | int(high) << len(row.sources)
     builder.emit(function, d=result.location, **fields)
     if result.location != result.final:
         _finish(builder, record, row, result)
@@ -98,6 +103,7 @@ def lower_dual(builder: Builder, first: tuple[Instruction, Row, str], second: tu
     register = record.operands[0].value
     if not isinstance(register, Register):
         raise Unsupported("dual-issue result")
+    record = _with_implicit_mask(record, row)
     held = builder.temporary()
     locations = source_locations(builder, record, row, record.operands[1:])
     fields = dict(zip(SOURCE_NAMES, locations, strict=False))
@@ -114,6 +120,10 @@ def source_locations(builder: Builder, record: Instruction, row: Row, sources: t
     for index, (operand, kind) in enumerate(zip(sources, row.sources, strict=True)):
         if kind == "mask":
             locations.append(builder.mask(operand))
+        elif kind.endswith("x2"):
+            locations.append(pair_location(builder, record, index, operand, kind))
+        elif kind == "mix":
+            locations.append(_mixed(builder, record, index, operand))
         elif index < 2 and _selection(record, index) is not None:
             locations.append(_selected(builder, record, index, operand, kind))
         elif kind in _HALF and selected[index]:
@@ -124,6 +134,62 @@ def source_locations(builder: Builder, record: Instruction, row: Row, sources: t
         else:
             locations.append(builder.row(operand, kind))
     return locations
+
+
+def pair_location(builder: Builder, record: Instruction, index: int, operand: Operand, kind: str) -> int:
+    """A packed source: which half (or row) serves which element, and the signs of fp16 and fp32."""
+    wide = kind == "f32x2"
+    select = list_modifier(record, "op_sel", (0, 0, 0, 0))[index]
+    select |= list_modifier(record, "op_sel_hi", (1, 1, 1, 1))[index] << 1
+    if kind in ("f16x2", "f32x2"):
+        select |= list_modifier(record, "neg_lo", (0, 0, 0, 0))[index] << 2
+        select |= list_modifier(record, "neg_hi", (0, 0, 0, 0))[index] << 3
+    if isinstance(operand.value, Register):
+        source = builder.row(without_modifiers(operand), "u64" if wide else "u32")
+    else:
+        # A constant fills both rows of an fp32 pair, but only the low half of an fp16 pair.
+        bits = builder.constant(operand, {"f32x2": "f32", "f16x2": "f16"}.get(kind, "u32"))
+        source = builder.constant_row(bits << 32 | bits, "u64") if wide else builder.constant_row(bits)
+    if select == 2:
+        return source
+    result = builder.temporary(2)
+    builder.emit(".arrange_rows" if wide else ".arrange_halves", d=result, a=source, immediate=select)
+    return result
+
+
+def _mixed(builder: Builder, record: Instruction, index: int, operand: Operand) -> int:
+    """A source of v_fma_mix: fp32, or with op_sel_hi the fp16 half that op_sel names."""
+    is_half = list_modifier(record, "op_sel_hi", (0, 0, 0))[index]
+    if not is_half:
+        return builder.row(operand, "f32")
+    high = list_modifier(record, "op_sel", (0, 0, 0))[index]
+    kind = "u32" if isinstance(operand.value, Register) else "f16"
+    source = builder.row(without_modifiers(operand), kind)
+    return builder.signed(builder.step(".widen_half", source, immediate=high), operand, "f32")
+
+
+def option_bits(record: Instruction) -> int:
+    """What an expression calls `option`: a truth table, signedness of integers, or op_sel as bits.
+
+    For conversions between sizes op_sel's entries are in text order: sources, then the result's position in bits
+    2 and 3. byte_sel is the same number in one piece.
+    """
+    if "bitop3" in record.modifiers:
+        return integer_modifier(record, "bitop3")
+    if "neg_lo" in record.modifiers:
+        return sum(bit << index for index, bit in enumerate(list_modifier(record, "neg_lo", (0,))))
+    if "byte_sel" in record.modifiers:
+        byte = integer_modifier(record, "byte_sel")
+        return byte | byte << 2
+    return sum(bit << index for index, bit in enumerate(list_modifier(record, "op_sel", (0,))))
+
+
+def _with_implicit_mask(record: Instruction, row: Row) -> Instruction:
+    """VOP2 forms do not print the VCC they read."""
+    missing = len(row.results) + len(row.sources) - len(record.operands)
+    if missing == 1 and row.sources[-1] == "mask":
+        return replace(record, operands=(*record.operands, Operand(Register("s", VCC, 2))))
+    return record
 
 
 def _check_operand_count(record: Instruction, row: Row) -> None:
@@ -203,11 +269,16 @@ def _result_field(builder: Builder, record: Instruction, row: Row, register: Reg
         return (*_FIELDS[named], _UNUSED[str(record.modifiers.get("dst_unused", "UNUSED_PAD"))])
     if row.results[0] not in _HALF:
         return None
+    if row.sources[0] == "mix":
+        return (16 if "mixhi" in row.name else 0), 16, 2
+    if "option" in row.expression:
+        return (0, 16, 2) if builder.generation.keeps_high_half else None
     selected = list_modifier(record, "op_sel", (0, 0, 0, 0))
     high = register.half == 1 or bool(selected[len(row.sources)])
     if high:
         return 16, 16, 2
     keeps = builder.generation.keeps_high_half or register.half == 0 or "op_sel" in record.modifiers
+    keeps = keeps or row.name in KEEP_HIGH_HALF
     return (0, 16, 2) if keeps and not isinstance(named, str) else None
 
 
@@ -223,8 +294,8 @@ def _finish(builder: Builder, record: Instruction, row: Row, result: _Result) ->
     field = _result_field(builder, record, row, result.register)
     source = result.location
     if _output_modifiers(record):
-        step = {"f32": ".finish_f32", "f16": ".finish_f16", "f64": ".finish_f64"}.get(kind)
-        if step is None:
+        step = f".finish_{kind}"
+        if not kind.startswith("f"):
             raise Unsupported("clamp of an integer")
         power = {2: 1, 4: 2}.get(integer_modifier(record, "mul"), 0)
         power = 3 if "div" in record.modifiers else power

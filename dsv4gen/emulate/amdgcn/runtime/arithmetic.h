@@ -319,3 +319,62 @@ ALWAYS_INLINE u32 add_pair_bf16(u32 a, u32 b) {
   return pair(f32_to_bf16(bf16_to_f32(a & 0xffff) + bf16_to_f32(b & 0xffff)),
               f32_to_bf16(bf16_to_f32(a >> 16) + bf16_to_f32(b >> 16)));
 }
+
+// --- pairs and small floats -----------------------------------------------------------------------------------
+ALWAYS_INLINE u64 two_floats(f32 low, f32 high) { return bits_of(low) | static_cast<u64>(bits_of(high)) << 32; }
+ALWAYS_INLINE u32 insert_half(u32 word, u32 index, u32 half) {
+  return index & 1 ? (word & 0xffff) | half << 16 : (word & 0xffff0000) | (half & 0xffff);
+}
+ALWAYS_INLINE u32 saturated_bytes(u32 x) {
+  return static_cast<u32>(clamp_to(signed_half(x, 0), 0, 255) | clamp_to(signed_half(x, 1), 0, 255) << 8);
+}
+ALWAYS_INLINE u32 shifted_bytes(i32 a, i32 b, u32 shift, i32 low, i32 high) {
+  return (clamp_to(a >> (shift & 31), low, high) & 255) | (clamp_to(b >> (shift & 31), low, high) & 255) << 8;
+}
+ALWAYS_INLINE i32 saturating_add(i32 a, i32 b) {
+  const i64 sum = static_cast<i64>(a) + b;
+  return static_cast<i32>(clamp_to(sum, -2147483648ll, 2147483647ll));
+}
+ALWAYS_INLINE i32 saturating_subtract(i32 a, i32 b) {
+  const i64 difference = static_cast<i64>(a) - b;
+  return static_cast<i32>(clamp_to(difference, -2147483648ll, 2147483647ll));
+}
+ALWAYS_INLINE f32 dot_f16(u32 a, u32 b, f32 sum) {
+  sum += f16_to_f32(a & 0xffff) * f16_to_f32(b & 0xffff);
+  return sum + f16_to_f32(a >> 16) * f16_to_f32(b >> 16);
+}
+ALWAYS_INLINE f32 dot_bf16(u32 a, u32 b, f32 sum) {
+  sum += bf16_to_f32(a & 0xffff) * bf16_to_f32(b & 0xffff);
+  return sum + bf16_to_f32(a >> 16) * bf16_to_f32(b >> 16);
+}
+ALWAYS_INLINE i32 dot_i16(u32 a, u32 b, i32 sum) {
+  sum = wrapping_add(sum, signed_half(a, 0) * signed_half(b, 0));
+  return wrapping_add(sum, signed_half(a, 1) * signed_half(b, 1));
+}
+template <class A, class B> ALWAYS_INLINE f32 dot_small(u32 a, u32 b, f32 sum) {
+  for (u32 i = 0; i < 4; ++i) sum += A::decode(byte_of(a, i)) * B::decode(byte_of(b, i));
+  return sum;
+}
+// The power of two that the exponent of an fp32 operand stands for.
+ALWAYS_INLINE f64 scale_of(u32 x) { return e8m0_to_f64(x >> 23 & 255); }
+template <class T> ALWAYS_INLINE u64 decode_two(u32 codes, f64 scale) {
+  return two_floats(static_cast<f32>(T::decode(codes & 255) * scale), static_cast<f32>(T::decode(codes >> 8) * scale));
+}
+ALWAYS_INLINE u32 narrow_pair(f32 low, f32 high, bool bf16) {
+  return bf16 ? pair(f32_to_bf16(low), f32_to_bf16(high)) : pair(f32_to_f16(low), f32_to_f16(high));
+}
+template <class T> ALWAYS_INLINE u32 decode_halves(u32 codes, f64 scale, bool bf16) {
+  return narrow_pair(static_cast<f32>(T::decode(codes & 255) * scale), static_cast<f32>(T::decode(codes >> 8) * scale), bf16);
+}
+template <class T> ALWAYS_INLINE u32 encode_two(f64 low, f64 high, f64 scale, bool clamps) {
+  return T::encode(low * scale, clamps) | T::encode(high * scale, clamps) << 8;
+}
+ALWAYS_INLINE u64 decode_two_fp4(u32 codes, f64 scale) {
+  return two_floats(static_cast<f32>(Fp4::decode(codes & 15) * scale), static_cast<f32>(Fp4::decode(codes >> 4) * scale));
+}
+ALWAYS_INLINE u32 decode_pair_fp4(u32 codes, f64 scale, bool bf16) {
+  return narrow_pair(static_cast<f32>(Fp4::decode(codes & 15) * scale), static_cast<f32>(Fp4::decode(codes >> 4) * scale), bf16);
+}
+ALWAYS_INLINE u32 encode_two_fp4(f64 low, f64 high, f64 scale) {
+  return Fp4::encode(low * scale, true) | Fp4::encode(high * scale, true) << 4;
+}

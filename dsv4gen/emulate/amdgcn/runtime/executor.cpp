@@ -29,6 +29,11 @@ void set_block_ids(const Launch& launch, Wave& w) {
   }
 }
 
+void set_aperture(u32* base_and_limit, u64 high) {
+  write_u64(base_and_limit, high << 32);
+  write_u64(base_and_limit + 2, high << 32 | 0xffffffff);
+}
+
 void set_lanes(const Launch& launch, Wave& w, u32 threads) {
   u64 exec = 0;
   for (u32 lane = 0; lane < w.lanes; ++lane) {
@@ -50,7 +55,7 @@ void start_wave(Launch& launch, u32 index, u32 threads) {
   w.bases[0] = reinterpret_cast<char*>(&w);
   w.bases[1] = launch.constants;
   w.launch = &launch;
-  w.next = launch.ops;
+  w.next = launch.ops + launch.first_op;
   w.last = launch.buffers;
   w.barrier = nullptr;
   w.stop = kRunning;
@@ -60,6 +65,8 @@ void start_wave(Launch& launch, u32 index, u32 threads) {
   for (u32 slot = 0; slot < kTtmp; ++slot) w.s[slot] = kPoison;
   for (u32 slot = 0; slot < launch.user_count; ++slot) w.s[slot] = launch.user[slot];
   w.s[kVcc] = w.s[kVcc + 1] = w.s[kScc] = 0;
+  set_aperture(&w.s[kShared], kSharedAperture);
+  set_aperture(&w.s[kPrivate], kPrivateAperture);
   u32* rows = w.rows;
   for (u64 i = 0; i < launch.poisoned_rows * kRowLanes; ++i) rows[i] = kPoison;
   if (launch.scratch_offset_slot >= 0) w.s[launch.scratch_offset_slot] = 0;

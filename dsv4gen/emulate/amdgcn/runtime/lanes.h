@@ -257,3 +257,45 @@ inline void swap_rows(Wave& w, const Op& o) {
     put_u32(second, lane, w.mask[lane], held);
   }
 }
+
+// --- packed sources -------------------------------------------------------------------------------------------
+// immediate: bit 0 = which half becomes the low one, bit 1 = the high one, bits 2 and 3 = their signs flip.
+inline void arrange_halves(Wave& w, const Op& o) {
+  const u32* source = dwords(w, o.a);
+  u32* row = dwords(w, o.d);
+  const u32 low = o.immediate & 1 ? 16 : 0, high = o.immediate & 2 ? 16 : 0;
+  const u32 flip = (o.immediate & 4 ? 0x8000u : 0) | (o.immediate & 8 ? 0x80000000u : 0);
+  for (Lane lane = 0; lane < kRowLanes; ++lane)
+    row[lane] = ((source[lane] >> low & 0xffff) | (source[lane] >> high & 0xffff) << 16) ^ flip;
+}
+inline void arrange_rows(Wave& w, const Op& o) {  // the same for pairs of fp32
+  const u32* source = dwords(w, o.a);
+  u32* row = dwords(w, o.d);
+  const Lane low = o.immediate & 1 ? kRowLanes : 0, high = o.immediate & 2 ? kRowLanes : 0;
+  const u32 flip_low = o.immediate & 4 ? 0x80000000u : 0, flip_high = o.immediate & 8 ? 0x80000000u : 0;
+  for (Lane lane = 0; lane < kRowLanes; ++lane) {
+    row[lane] = source[lane + low] ^ flip_low;
+    row[lane + kRowLanes] = source[lane + high] ^ flip_high;
+  }
+}
+// An fp16 half as fp32: immediate = 1 for the high half.
+inline void widen_half(Wave& w, const Op& o) {
+  const u32* source = dwords(w, o.a);
+  u32* row = dwords(w, o.d);
+  const u32 shift = o.immediate ? 16 : 0;
+  for (Lane lane = 0; lane < kRowLanes; ++lane) row[lane] = bits_of(f16_to_f32(source[lane] >> shift & 0xffff));
+}
+inline void finish_f16x2(Wave& w, const Op& o) {  // clamp to 0..1
+  const u32* source = dwords(w, o.a);
+  u32* row = dwords(w, o.d);
+  for (Lane lane = 0; lane < w.lanes; ++lane)
+    put_u32(row, lane, w.mask[lane], pair(f32_to_f16(unit_range(f16_to_f32(source[lane] & 0xffff))),
+                                          f32_to_f16(unit_range(f16_to_f32(source[lane] >> 16)))));
+}
+inline void finish_f32x2(Wave& w, const Op& o) {
+  const u32* source = dwords(w, o.a);
+  u32* row = dwords(w, o.d);
+  for (Lane r = 0; r < 2 * kRowLanes; r += kRowLanes)
+    for (Lane lane = 0; lane < w.lanes; ++lane)
+      put_f32(row + r, lane, w.mask[lane], unit_range(f32_from(source[lane + r])));
+}

@@ -134,7 +134,7 @@ ALWAYS_INLINE u8* lds_write(Wave& w, const Op& o, u32 lane, u32 address, u32 byt
 
 // Counts the extra cycles that bank conflicts cost: lanes go in groups that could use every bank once, and a group
 // takes as many cycles as the fullest bank has different dwords.
-ALWAYS_INLINE void count_banks(Wave& w, const Op& o, const u32* addresses, u32 offset, u32 dwords_per_lane) {
+inline __attribute__((noinline)) void count_banks(Wave& w, const Op& o, const u32* addresses, u32 offset, u32 dwords_per_lane) {
   Launch& launch = *w.launch;
   if (!launch.count_memory) return;
   const u64 exec = exec_of(w);

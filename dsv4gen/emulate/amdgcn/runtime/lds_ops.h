@@ -89,3 +89,52 @@ template <class T, class F> ALWAYS_INLINE void update_lds(Wave& w, const Op& o, 
     if (result) put_value<T>(result, lane, old);
   });
 }
+
+// ds_read_*_tr_*: every lane loads 64 (or 96) bits; in each group of 16 lanes the loads are rows of a matrix with 16
+// columns of `kBits` bits, and lane i gets column i.
+template <int kBits> void lds_load_transposed(Wave& w, const Op& o) {
+  constexpr u32 kDwords = kBits == 6 ? 3 : 2, kElements = 32 * kDwords / kBits, kLanesPerRow = 16 / kElements ? 16 / kElements : 1;
+  const u32* addresses = dwords(w, o.a);
+  u32 loaded[kRowLanes][kDwords + 1] = {};
+  count_banks(w, o, addresses, static_cast<u32>(o.immediate), 2);
+  each_active_lane(w, [&](u32 lane) {
+    const u8* p = lds_read(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), 4 * kDwords);
+    if (p) __builtin_memcpy(loaded[lane], p, 4 * kDwords);
+  });
+  if (w.stop != kRunning) return;
+  u32* result = dwords(w, o.d);
+  for (u32 lane = 0; lane < w.lanes; ++lane) {
+    u32 packed[kDwords + 1] = {};
+    for (u32 e = 0; e < kElements; ++e) {
+      const u32 column = lane % 16, from = lane / 16 * 16 + e * kLanesPerRow + column / kElements;
+      const u32 bit = column % kElements * kBits, to = e * kBits;
+      const u64 two = loaded[from][bit / 32] | static_cast<u64>(loaded[from][bit / 32 + 1]) << 32;
+      const u64 value = (two >> bit % 32 & ((1ull << kBits) - 1)) << to % 32;
+      packed[to / 32] |= static_cast<u32>(value);
+      packed[to / 32 + 1] |= static_cast<u32>(value >> 32);
+    }
+    for (u32 i = 0; i < kDwords; ++i) put_u32(result + i * kRowLanes, lane, w.mask[lane], packed[i]);
+  }
+}
+
+// Loads from memory straight into LDS: a = addresses (x: bytes left in the buffer), M0 = LDS base, immediate = offset;
+// lane i writes at base + offset + i * size.
+template <int kBytes> void load_into_lds(Wave& w, const Op& o) {
+  const u32* addresses = dwords(w, o.a);
+  const u32 base = (w.s[kM0] & 0xffff) + static_cast<u32>(o.immediate);
+  constexpr u32 kStep = kBytes < 4 ? 4 : kBytes;
+  const u32* left = o.x ? dwords(w, o.x) : nullptr;
+  count_lines(w, o, addresses, kBytes);
+  each_active_lane(w, [&](u32 lane) {
+    const u64 address = get_u64(addresses, lane);
+    u32 values[4] = {};
+    if (address < kOutsideBuffer) {
+      const u32 bytes = kBytes < 4 ? kBytes : bytes_allowed(left, lane, kBytes);
+      const u8* p = resolve<Access::read>(w, o, lane, address, bytes);
+      if (!p) return;
+      for (u32 i = 0; i < bytes; ++i) reinterpret_cast<u8*>(values)[i] = p[i];
+    }
+    u8* target = lds_write(w, o, lane, base + lane * kStep, kStep, false);
+    if (target) __builtin_memcpy(target, values, kStep);
+  });
+}

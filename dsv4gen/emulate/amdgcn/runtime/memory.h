@@ -3,16 +3,18 @@
 #include "arithmetic.h"
 #include "lds.h"
 
-constexpr u64 kSharedAperture = 0x00010000;
-constexpr u64 kPrivateAperture = 0x00020000;
 constexpr u64 kOutsideBuffer = 0xffffffff00000000ull;  // marks lanes whose buffer access is out of range
 
-inline __attribute__((noinline)) u8* find_buffer(Wave& w, const Op& o, u32 lane, u64 address, u32 bytes) {
+inline __attribute__((noinline)) u8* find_buffer(Wave& w, const Op& o, u32 lane, u64 address, u32 bytes, bool writes) {
   const Launch& launch = *w.launch;
   for (u64 i = 0; i < launch.buffer_count; ++i) {
     const Buffer& buffer = launch.buffers[i];
     const u64 offset = address - buffer.device;
     if (offset < buffer.bytes && bytes <= buffer.bytes - offset) {
+      if (writes && !buffer.writable) {
+        trap(w, o, kReadOnly, lane, address, bytes);
+        return nullptr;
+      }
       w.last = &buffer;
       return reinterpret_cast<u8*>(buffer.host + offset);
     }
@@ -33,32 +35,28 @@ inline u8* scratch_bytes(Wave& w, const Op& o, u32 lane, u32 offset, u32 bytes) 
 
 enum class Access { read, write, atomic };
 
-// The host address of `bytes` bytes, or null after a trap. The upper dword tells LDS and scratch from global memory.
+// An access outside the buffer used last. The upper dword tells LDS and scratch from global memory.
+template <Access kAccess> inline __attribute__((noinline)) u8* resolve_elsewhere(Wave& w, const Op& o, u32 lane, u64 address, u32 bytes) {
+  const u32 low = static_cast<u32>(address);
+  if (address >> 32 == kPrivateAperture) return scratch_bytes(w, o, lane, low, bytes);
+  if (address >> 32 == kSharedAperture)
+    return kAccess == Access::read ? lds_read(w, o, lane, low, bytes)
+                                   : lds_write(w, o, lane, low, bytes, kAccess == Access::atomic);
+  return find_buffer(w, o, lane, address, bytes, kAccess != Access::read);
+}
+
+// The host address of `bytes` bytes, or null after a trap.
 template <Access kAccess> ALWAYS_INLINE u8* resolve(Wave& w, const Op& o, u32 lane, u64 address, u32 bytes) {
   const Buffer* last = w.last;
-  u8* host;
   const u64 offset = address - last->device;
-  if (__builtin_expect(offset < last->bytes && bytes <= last->bytes - offset, 1)) {
-    host = reinterpret_cast<u8*>(last->host + offset);
-  } else {
-    const u32 low = static_cast<u32>(address);
-    if (address >> 32 == kPrivateAperture) return scratch_bytes(w, o, lane, low, bytes);
-    if (address >> 32 == kSharedAperture)
-      return kAccess == Access::read ? lds_read(w, o, lane, low, bytes)
-                                     : lds_write(w, o, lane, low, bytes, kAccess == Access::atomic);
-    host = find_buffer(w, o, lane, address, bytes);
-    if (!host) return nullptr;
-    last = w.last;
-  }
-  if (kAccess != Access::read && !last->writable) {
-    trap(w, o, kReadOnly, lane, address, bytes);
-    return nullptr;
-  }
-  return host;
+  const bool inside = offset < last->bytes && bytes <= last->bytes - offset;
+  if (__builtin_expect(inside && (kAccess == Access::read || last->writable), 1))
+    return reinterpret_cast<u8*>(last->host + offset);
+  return resolve_elsewhere<kAccess>(w, o, lane, address, bytes);
 }
 
 // Counts the different cache lines that the active lanes touch, through a small hash set.
-inline void count_lines(Wave& w, const Op& o, const u32* addresses, u32 bytes) {
+inline __attribute__((noinline)) void count_lines(Wave& w, const Op& o, const u32* addresses, u32 bytes) {
   Launch& launch = *w.launch;
   if (!launch.count_memory) return;
   constexpr u32 kPlaces = 512;

@@ -6,7 +6,11 @@
 constexpr u32 kRowLanes = 64;  // lanes in one register row; wave32 uses the first 32
 
 // Slots of the scalar file behind the hardware's own numbers (0..127).
-enum Slot : u32 { kVcc = 106, kTtmp = 108, kM0 = 124, kExec = 126, kScc = 128, kSlots = 160 };
+enum Slot : u32 { kVcc = 106, kTtmp = 108, kM0 = 124, kExec = 126, kScc = 128, kShared = 152, kPrivate = 156, kSlots = 160 };
+
+// Upper dwords of generic addresses that mean LDS and scratch (registers.py has the same).
+constexpr u64 kSharedAperture = 0x00010000;
+constexpr u64 kPrivateAperture = 0x00020000;
 
 enum Stop : u32 { kRunning, kAtBarrier, kEnded, kTrapped, kPreempted };
 
@@ -91,6 +95,7 @@ constexpr u32 kMaxUser = 32;
 
 struct Launch {
   const Op* ops;
+  u64 first_op;
   u64* counts;                // executed, by instruction
   MemoryCount* memory_counts;  // by instruction
   const i32* entries;         // op index by (address - code_base) / 4, or -1

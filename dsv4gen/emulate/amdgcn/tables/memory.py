@@ -123,6 +123,8 @@ LDS_STEPS = {
     **{f".lds_load_two_x{n}": f"lds_load_two<{n}>" for n in (1, 2)},
     **{f".lds_store_two_x{n}": f"lds_store_two<{n}>" for n in (1, 2)},
 }
+LDS_STEPS |= {f".lds_load_transposed_b{bits}": f"lds_load_transposed<{bits}>" for bits in (4, 6, 8, 16)}
+LDS_STEPS |= {f".load_into_lds_{size}": f"load_into_lds<{size}>" for size in (1, 2, 4, 12, 16)}
 for _bytes, _extend, _half in sorted(set(PARTS.values())):
     _how = f"{_bytes}_{_extend}_{_half}"
     MEMORY_STEPS[f".load_{_how}"] = f"load_part<{_bytes}, Extend::{_extend}, Half::{_half}>"
