@@ -1,8 +1,31 @@
 """What runs beside the model: choose, compile, cache and launch generated kernels; base + torch + standard library.
 
-dispatch    shape, options and flags -> the launches to make, and why not the others
-family      a generated family as its module sees it
+dispatch           shape, options and flags -> the launches to make, and why not the others
+call_table         what an op takes under chosen options
+arguments          the definition of a right call, and what is wrong with another one
+platform           every question to the machine: devices, streams, graph capture
+selection          which generated folder serves a device; every candidate accepted or rejected with a reason
+freshness          generated files older than their specs: noticed, rebuilt where that is wanted
+libraries          vendor libraries in torch's wheels, pip packages and the system
+sources            one kernel cut out of a source; compiler messages at template lines
+compilers          NVRTC and hipRTC
+cache              compiled code objects by content
+objects            symbol -> machine code: prebuilt, cached or compiled
+driver             cu* and hip* calls
+launch_config      launch configurations as the driver reads them
+launching          kernels on one device, launches per shape and stream
+specialise         the launch function of an op, written for its tensor table
+backend            what can stand behind an op
+driver_backend, triton_backend, reference_backend
+torch_ops          ops in torch's dispatcher
+loaded             what `load` returns
+load               load, explain, prewarm, targets, families
+family             a generated family as its own module sees it
+
+Importing this package imports none of torch, and only the first two modules' worth of anything.
 """
+
+from __future__ import annotations
 
 from dsv4gen.runtime.dispatch import Decision, decide
 from dsv4gen.runtime.family import GeneratedFamily

@@ -7,11 +7,11 @@ the launch itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dsv4gen.base.errors import ArgumentError, EnvironmentValueError, LoadError, did_you_mean
+from dsv4gen.base.errors import ArgumentError, EnvironmentValueError, ExpressionError, LoadError, did_you_mean
 from dsv4gen.base.expression_json import evaluate_json
 
 Json = Mapping[str, Any]
@@ -60,7 +60,8 @@ class Decision:
     def __str__(self) -> str:
         shape = " ".join(f"{name}={value}" for name, value in self.shape.items())
         lines = [f"{self.family}.{self.op} on {self.target}: {shape}"]
-        lines.append(f"  variant {self.variant} ({self.variant_reason})")
+        if self.variant:
+            lines.append(f"  variant {self.variant} ({self.variant_reason})")
         lines += [f"  {'->' if c.taken else '  '} {c.name}: {c.reason}" for c in self.considered]
         for launch in self.launches:
             grid = " x ".join(map(str, launch.grid))
@@ -76,8 +77,14 @@ def decide(
     shape: Shape,
     options: Mapping[str, str],
     environ: Mapping[str, str] | None = None,
+    disabled: Mapping[str, str] | None = None,
 ) -> Decision:
     """Choose path, tiles and symbols for one call.
+
+    Args:
+        shape: values of the axes the host knows; those that no expression reads may be left out.
+        disabled: paths that this device turned out not to take, with the reason. What then takes a shape is the
+            next path that is preferred for it, or else the first that is correct for it.
 
     Raises:
         ArgumentError: an axis that is unknown, missing or outside its range; an unknown option value.
@@ -85,9 +92,13 @@ def decide(
     """
     chosen_options = complete_options(family, options)
     variant, variant_reason = choose_variant(family, environ)
+    _check_shape(family, shape)
     names = {**shape, **family["constants"], **chosen_options}
-    considered, path = _choose_path(family["ops"][op]["paths"], variant, names)
-    _check_shape(family, path, shape)
+    try:
+        considered, path = _choose_path(family["ops"][op]["paths"], variant, names, disabled or {})
+        launches = tuple(_plan_launch(family, launch, names, chosen_options) for launch in path["launches"])
+    except ExpressionError as error:
+        raise ArgumentError(error.message, remedy=f"give every size: {', '.join(host_axes(family))}") from None
     return Decision(
         family=family_name,
         op=op,
@@ -98,8 +109,13 @@ def decide(
         shape=dict(shape),
         path=path["name"],
         considered=considered,
-        launches=tuple(_plan_launch(family, launch, names, chosen_options) for launch in path["launches"]),
+        launches=launches,
     )
+
+
+def host_axes(family: Json) -> dict[str, Json]:
+    """The axes whose value the host knows; the others are read on the device."""
+    return {name: axis for name, axis in family["axes"].items() if axis["per"] is None}
 
 
 def complete_options(family: Json, options: Mapping[str, str]) -> dict[str, str]:
@@ -111,7 +127,8 @@ def complete_options(family: Json, options: Mapping[str, str]) -> dict[str, str]
     declared: Json = family["options"]
     for name, value in options.items():
         if name not in declared:
-            raise ArgumentError(f"no option {name!r}{did_you_mean(name, declared)}; options: {', '.join(declared)}")
+            known = ", ".join(declared) or "none"
+            raise ArgumentError(f"no option {name!r}{did_you_mean(name, declared)}; options: {known}")
         if value not in declared[name]["choices"]:
             raise ArgumentError(f"{name}={value!r} is not one of {', '.join(declared[name]['choices'])}")
     return {name: options.get(name, entry["default"]) for name, entry in declared.items()}
@@ -135,35 +152,41 @@ def choose_variant(family: Json, environ: Mapping[str, str] | None = None) -> tu
     return value, f"{variants['flag']}={value}"
 
 
-def _choose_path(paths: list[Json], variant: str, names: Mapping[str, object]) -> tuple[tuple[Considered, ...], Json]:
-    considered: list[Considered] = []
-    taken: Json | None = None
-    for path in paths:
-        reason = _why_not(path, variant, names)
-        takes = taken is None and not reason
-        if takes:
-            taken = path
-            reason = f"{path['prefer']['text']} holds"
-        considered.append(Considered(path["name"], takes, reason or f"not needed: {taken['name'] if taken else ''} took it"))
+def _choose_path(
+    paths: Sequence[Json], variant: str, names: Json, disabled: Mapping[str, str]
+) -> tuple[tuple[Considered, ...], Json]:
+    """The first path that is wanted here; where the device disabled the wanted ones, the first that is correct."""
+    refusals = [_why_not(path, variant, disabled) for path in paths]
+    open_paths = [path for path, refusal in zip(paths, refusals, strict=True) if not refusal]
+    taken = next((path for path in open_paths if evaluate_json(path["prefer"]["tree"], names)), None)
+    reason = f"{taken['prefer']['text']} holds" if taken else ""
+    if taken is None and disabled:
+        taken = next((path for path in open_paths if evaluate_json(path["domain"]["tree"], names)), None)
+        reason = f"stands in; {taken['domain']['text']} holds" if taken else ""
+    considered = []
+    for path, refusal in zip(paths, refusals, strict=True):
+        if path is taken:
+            considered.append(Considered(path["name"], True, reason))
+            continue
+        holds = not refusal and evaluate_json(path["prefer"]["tree"], names)
+        passed_over = f"not needed: {taken['name'] if taken else ''} took it"
+        unwanted = passed_over if holds else f"{path['prefer']['text']} does not hold"
+        considered.append(Considered(path["name"], False, refusal or unwanted))
     if taken is None:
         raise LoadError(f"no launch path takes this shape; {'; '.join(f'{c.name}: {c.reason}' for c in considered)}")
     return tuple(considered), taken
 
 
-def _why_not(path: Json, variant: str, names: Mapping[str, object]) -> str:
+def _why_not(path: Json, variant: str, disabled: Mapping[str, str]) -> str:
     if path["rejected"]:
         return f"not on this target: {path['rejected']['reason']} ({path['rejected']['key']})"
     if path["variant"] not in ("", variant):
         return f"belongs to variant {path['variant']}"
-    try:
-        holds = evaluate_json(path["prefer"]["tree"], names)
-    except KeyError as error:
-        raise ArgumentError(f"no value for {error.args[0]}", remedy=f"give {error.args[0]}=VALUE") from None
-    return "" if holds else f"{path['prefer']['text']} does not hold"
+    return f"not on this device: {disabled[path['name']]}" if path["name"] in disabled else ""
 
 
-def _check_shape(family: Json, path: Json, shape: Shape) -> None:
-    axes = {name: axis for name, axis in family["axes"].items() if axis["per"] is None}
+def _check_shape(family: Json, shape: Shape) -> None:
+    axes = host_axes(family)
     for name, value in shape.items():
         if name not in axes:
             raise ArgumentError(f"no axis {name!r}{did_you_mean(name, axes)}; axes: {', '.join(axes)}")
@@ -172,19 +195,14 @@ def _check_shape(family: Json, path: Json, shape: Shape) -> None:
             raise ArgumentError(f"{name}={value} is outside {low}..{high}", remedy=axes[name]["doc"])
 
 
-def _plan_launch(family: Json, launch: Json, names: Mapping[str, object], options: Mapping[str, str]) -> PlannedLaunch:
+def _plan_launch(family: Json, launch: Json, names: Json, options: Mapping[str, str]) -> PlannedLaunch:
     kernel = family["kernels"][launch["kernel"]]
     bucket = next(b for b in kernel["buckets"] if evaluate_json(b["when"]["tree"], names))
     inside = {**names, **bucket["tile"]}
-    symbol = next(
-        instance["symbol"]
-        for instance in kernel["instances"]
-        if instance["tile"] == bucket["tile"] and all(options[name] == value for name, value in instance["options"].items())
-    )
     x, y, z = (int(evaluate_json(size["tree"], inside)) for size in launch["grid"])
     return PlannedLaunch(
         kernel=launch["kernel"],
-        symbol=symbol,
+        symbol=_symbol(kernel, bucket["tile"], options),
         tile=bucket["tile"],
         bucket=bucket["when"]["text"],
         grid=(x, y, z),
@@ -193,3 +211,11 @@ def _plan_launch(family: Json, launch: Json, names: Mapping[str, object], option
         shared_bytes=int(evaluate_json(launch["shared_bytes"]["tree"], inside)),
         dependent=launch["dependent"],
     )
+
+
+def _symbol(kernel: Json, tile: Json, options: Mapping[str, str]) -> str:
+    for instance in kernel["instances"]:
+        if instance["tile"] == tile and all(options[name] == value for name, value in instance["options"].items()):
+            return str(instance["symbol"])
+    words = " ".join(f"{name}={value}" for name, value in options.items())
+    raise LoadError(f"no kernel was generated for {words}", remedy="run: dsv4gen build")

@@ -1,27 +1,30 @@
-"""A generated family as its own module sees it: the manifest entry, options and ops."""
+"""A generated family as its own module sees it: `generated/<target>/<family>.py` holds literals and one of these."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsv4gen.base.errors import ManifestError
 from dsv4gen.base.manifest import Manifest, read_manifest, require_intact
 from dsv4gen.runtime.dispatch import Decision, decide
 
+if TYPE_CHECKING:
+    from dsv4gen.runtime.loaded import LoadedFamily
+
 
 class GeneratedFamily:
-    """One family of one target's folder; nothing is read before it is needed."""
+    """One family of one target's folder; nothing is read before it is needed, and every load reads anew."""
 
     def __init__(self, module_file: str, name: str) -> None:
         self.folder = Path(module_file).resolve().parent
         self.name = name
+        self._loaded: dict[tuple[str, tuple[tuple[str, str], ...]], LoadedFamily] = {}
 
-    @cached_property
+    @property
     def manifest(self) -> Manifest:
-        """The folder's manifest, checked against the files beside it.
+        """The folder's manifest as it is now, checked against the files beside it.
 
         Raises:
             ManifestError: the files do not match the manifest, or the family is not in it.
@@ -39,5 +42,40 @@ class GeneratedFamily:
 
     def explain(self, op: str | None = None, *, options: Mapping[str, str] | None = None, **shape: int) -> Decision:
         """Which launches a call with this shape makes, and why not others; needs no GPU."""
-        op = op or next(iter(self.entry["ops"]))
-        return decide(self.name, self.entry, self.manifest.target["name"], op, shape, options or {})
+        manifest = self.manifest
+        entry = manifest.families[self.name]
+        name = op or next(iter(entry["ops"]))
+        return decide(self.name, entry, manifest.target["name"], name, shape, options or {})
+
+    def load(self, **options: str) -> LoadedFamily:
+        """The family from this folder with chosen options; the same object as long as the folder does not change."""
+        from dsv4gen.runtime.load import load_from
+        from dsv4gen.runtime.loaded import Use
+        from dsv4gen.runtime.platform import current
+        from dsv4gen.runtime.selection import Accepted
+
+        manifest = self.manifest
+        target, entry = manifest.target, manifest.families[self.name]
+        key = (entry["digest"], tuple(sorted(options.items())))
+        if key not in self._loaded:
+            accepted = Accepted(target["name"], self.folder, manifest, target["arch"])
+            self._loaded[key] = load_from(self.name, accepted, options, Use(target["name"]), current())
+        return self._loaded[key]
+
+    def op(self, name: str) -> GeneratedOp:
+        """One op with the default options, loaded at its first call."""
+        return GeneratedOp(self, name)
+
+
+class GeneratedOp:
+    """An op of a generated module with the family's default options; `family.load(...)` chooses others."""
+
+    def __init__(self, family: GeneratedFamily, name: str) -> None:
+        self._family = family
+        self.__name__ = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._family.load().op(self.__name__)(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<dsv4gen {self._family.name}.{self.__name__} in {self._family.folder.name}>"

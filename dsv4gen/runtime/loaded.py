@@ -1,0 +1,171 @@
+"""What `load` returns: a family with its ops as callables, and what can be asked about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dsv4gen.base.errors import LoadError, did_you_mean
+from dsv4gen.runtime.arguments import misuse
+from dsv4gen.runtime.backend import Backend, Function, Sizes
+from dsv4gen.runtime.call_table import CallTable, make_table
+from dsv4gen.runtime.dispatch import Decision
+from dsv4gen.runtime.torch_ops import bind_op
+
+
+@dataclass(frozen=True)
+class Use:
+    """How a family was asked for: the `target` argument's text, and whether calls are checked."""
+
+    target: str = ""
+    checked: bool = True
+
+
+class LoadedOp:
+    """One op with chosen options.
+
+    Calling it launches. `raw` is the bare function behind it, for loops where a tenth of a microsecond counts;
+    `unchecked` is the same without argument checks; `torch_op` goes through torch's dispatcher, which is what
+    torch.compile sees. A call inside a compiled function takes `torch_op` by itself.
+    """
+
+    def __init__(
+        self, backend: Backend, entry: Mapping[str, Any], table: CallTable, options: Mapping[str, str], use: Use
+    ) -> None:
+        import torch
+
+        self.table = table
+        self.options = options
+        self._is_compiling = torch.compiler.is_compiling
+        self._backend = backend
+        self._entry = entry
+        self._checked = use.checked
+        self.torch_op = bind_op(table, entry, options, use.target, lambda: self._checked_function)
+        self.__name__ = table.op
+        self.__doc__ = describe(table, entry["ops"][table.op]["summary"])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._is_compiling():
+            return self.torch_op(*args, **kwargs)
+        try:
+            return self.raw(*args, **kwargs)
+        except TypeError as error:
+            raise misuse(self.table, args, kwargs) or error from None
+
+    def __repr__(self) -> str:
+        words = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"<dsv4gen {self.table.title} on {self._backend.target}{words}>"
+
+    @cached_property
+    def raw(self) -> Function:
+        """The function that checks (unless loaded with checked=False), packs and launches."""
+        return _untraced(self._backend.function(self.table, checked=self._checked))
+
+    @cached_property
+    def unchecked(self) -> Function:
+        """The function without argument checks."""
+        return _untraced(self._backend.function(self.table, checked=False))
+
+    @cached_property
+    def _checked_function(self) -> Function:
+        """What torch's dispatcher calls: always checked, whatever this object was loaded with."""
+        return self.raw if self._checked else self._backend.function(self.table, checked=True)
+
+    def explain(self, **shape: int) -> Decision:
+        """Which launches a call with this shape makes, and why not others."""
+        return self._backend.decide(self.table.op, shape)
+
+    def workspace_bytes(self, **shape: int) -> dict[str, int]:
+        """Bytes of each workspace that a call with this shape needs."""
+        return self._backend.workspace_bytes(self.table, shape)
+
+    def make_workspaces(self, device: object, **shape: int) -> dict[str, Any]:
+        """Zeroed workspaces for calls up to this shape, by argument name; use one set per stream."""
+        import torch
+
+        sizes = self.workspace_bytes(**shape)
+        return {name: torch.zeros(size, dtype=torch.uint8, device=device) for name, size in sizes.items()}  # type: ignore[call-overload]
+
+    def prewarm(self, shapes: Sequence[Sizes] = ()) -> None:
+        """Load everything that calls with these shapes need, on the current device."""
+        self._backend.prewarm(self.table, shapes)
+        _ = self.raw
+
+
+class LoadedFamily:
+    """A family on one target or device with chosen options; calling it calls its first op."""
+
+    def __init__(
+        self, name: str, backend: Backend, entry: Mapping[str, Any], options: Mapping[str, str], use: Use
+    ) -> None:
+        self.name = name
+        self.target = backend.target
+        self.options = dict(options)
+        tables = {op: make_table(name, entry, op, options) for op in entry["ops"]}
+        self.ops = {op: LoadedOp(backend, entry, table, options, use) for op, table in tables.items()}
+        self._first = next(iter(self.ops.values()))
+        self.__doc__ = "\n\n".join(op.__doc__ or "" for op in self.ops.values())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._first(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> LoadedOp:
+        found: LoadedOp | None = self.__dict__.get("ops", {}).get(name)
+        if found is None:
+            raise AttributeError(f"no op and no attribute {name!r}")
+        return found
+
+    def __repr__(self) -> str:
+        words = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"<dsv4gen {self.name} on {self.target}{words}: {', '.join(self.ops)}>"
+
+    @property
+    def raw(self) -> Function:
+        """The first op's bare function."""
+        return self._first.raw
+
+    def op(self, name: str | None = None) -> LoadedOp:
+        """An op by name; the first one without a name.
+
+        Raises:
+            LoadError: no such op.
+        """
+        if name is None:
+            return self._first
+        if name not in self.ops:
+            raise LoadError(f"{self.name} has no op {name!r}{did_you_mean(name, self.ops)}; ops: {', '.join(self.ops)}")
+        return self.ops[name]
+
+    def explain(self, op: str | None = None, **shape: int) -> Decision:
+        """Which launches a call with this shape makes, and why not others."""
+        return self.op(op).explain(**shape)
+
+    def prewarm(self, shapes: Sequence[Sizes] = (), op: str | None = None) -> None:
+        """Load what one op, or every op, needs for these shapes on the current device."""
+        for loaded in [self.op(op)] if op else self.ops.values():
+            loaded.prewarm(shapes)
+
+
+def describe(table: CallTable, summary: str) -> str:
+    """The op's help text: its tensors with dtypes and shapes, its numbers, its workspaces."""
+    lines = [f"{table.title}: {summary}", ""]
+    for rule in (*table.inputs, *table.outputs):
+        note = ", may be left out" if rule.optional else ", made when not given" if rule.role == "out" else ""
+        lines.append(f"    {rule.name}: {' or '.join(rule.dtypes)} [{rule.shape_text}], {rule.role}{note}")
+    numbers = (*table.required_numbers, *table.optional_numbers)
+    docs = {axis.name: axis.doc for axis in table.axes}
+    lines += [f"    {name}: {docs.get(name) or 'number'}" for name in numbers]
+    lines += [
+        f"    {rule.name}: uint8, workspace of the caller, {rule.init} before the first call"
+        for rule in table.workspaces
+    ]
+    return "\n".join(lines)
+
+
+def _untraced(function: Function) -> Function:
+    """Keep torch.compile out: the function works on addresses. A graph break here names `torch_op` as the way in."""
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]
+    function._torchdynamo_disable_msg = "call the loaded op or its .torch_op inside torch.compile, not .raw"  # type: ignore[attr-defined]
+    return function

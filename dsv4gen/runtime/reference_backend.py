@@ -1,0 +1,112 @@
+"""`target="reference"`: the families' definitions in plain torch, behind the same calls; slow, right, on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dsv4gen.base.errors import LoadError
+from dsv4gen.runtime import arguments
+from dsv4gen.runtime.backend import Function, Sizes, make_outputs
+from dsv4gen.runtime.call_table import CallTable
+from dsv4gen.runtime.dispatch import Decision
+
+NAME = "reference"
+Values = Mapping[str, Any]
+
+
+@dataclass
+class ReferenceBackend:
+    """One family's reference with chosen options."""
+
+    family: str
+    options: Mapping[str, str]
+    target: str = NAME
+
+    def decide(self, op: str, sizes: Sizes) -> Decision:
+        """No launches: torch does the work."""
+        return Decision(self.family, op, NAME, "", "", self.options, dict(sizes), "torch", (), ())
+
+    def prewarm(self, table: CallTable, shapes: Sequence[Sizes]) -> None:
+        """Nothing to load."""
+
+    def workspace_bytes(self, table: CallTable, sizes: Sizes) -> dict[str, int]:  # noqa: ARG002
+        """The reference works in memory of its own."""
+        return {rule.name: 0 for rule in table.workspaces}
+
+    def function(self, table: CallTable, *, checked: bool) -> Function:
+        """The reference with the op's arguments: same names, same checks, results written in place."""
+        run = _ADAPTERS.get((self.family, table.op))
+        if run is None:
+            raise LoadError(f"{table.title} has no reference yet")
+        first = table.inputs[0].name
+        outputs = [rule.name for rule in table.outputs]
+
+        def call(*tensors: Any, **named: Any) -> Any:
+            values = arguments.by_name(table, tensors, named)
+            if any(values.get(name) is None for name in outputs):
+                values = make_outputs(table, values)
+            if checked:
+                bound = arguments.check(table, values, on_cuda=bool(values[first].is_cuda))
+                values = {**values, **bound.sizes}
+            run(values, self.options)
+            made = tuple(values[name] for name in outputs)
+            return made[0] if len(made) == 1 else made
+
+        call.__name__ = table.op
+        return call
+
+
+def _topk_select(values: Values, options: Mapping[str, str]) -> None:
+    from dsv4gen.reference import topk
+
+    table = values.get("page_table")
+    found = topk.select(
+        values["scores"].cpu(),
+        values["seq_lens"].cpu(),
+        int(values["out"].shape[1]),
+        mode=options["mode"],
+        page_table=None if table is None else table.cpu(),
+        page_bits=int(values.get("page_bits") or 0),
+    )
+    values["out"].copy_(found.out)
+    if found.raw_out is not None:
+        values["raw_out"].copy_(found.raw_out)
+
+
+def _gather(values: Values, options: Mapping[str, str]) -> None:
+    from dsv4gen.reference import gather_dequant
+
+    gather_dequant.gather_dequant(
+        values["cache"],
+        values["indices"],
+        values["out"],
+        values["mask"],
+        page_size=int(values["page_size"]),
+        dialect=options["dialect"],
+        lengths=values.get("lengths"),
+        queries_per_batch=int(values["queries"]),
+        k_offset=int(values["k_offset"]),
+        layout=gather_dequant.LAYOUTS[options["layout"]],
+    )
+
+
+def _gather_dual(values: Values, options: Mapping[str, str]) -> None:
+    _gather(values, options)
+    second = {
+        **values,
+        "cache": values["extra_cache"],
+        "indices": values["extra_indices"],
+        "lengths": values.get("extra_lengths"),
+        "page_size": values["extra_page_size"],
+        "k_offset": int(values["k_offset"]) + int(values["indices"].shape[1]),
+    }
+    _gather(second, {**options, "dialect": options["extra_dialect"]})
+
+
+_ADAPTERS: dict[tuple[str, str], Callable[[Values, Mapping[str, str]], None]] = {
+    ("topk", "select"): _topk_select,
+    ("gather_dequant", "gather"): _gather,
+    ("gather_dequant", "gather_dual"): _gather_dual,
+}

@@ -1,0 +1,77 @@
+"""Cut one kernel out of a generated source, and trace a compiler's message back to the template line.
+
+A HIP/CUDA source is a device layer, a kernel body, and entries, each introduced by a marker. Every entry needs
+the two sections in front and nothing of the others, so a cold start compiles just the kernel it launches.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dsv4gen.base.errors import CompileError, ManifestError, Place
+
+_ENTRY = re.compile(r"^// ---- entry: (\w+) ----$", re.MULTILINE)
+#: `topk.cu(33): error: ...` of NVRTC and `topk.hip:33:5: error: ...` of clang
+_MESSAGE = re.compile(r"^[^\s():]+(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:fatal |catastrophic )?error:? ?(.*)$", re.MULTILINE)
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Source text that holds only the wanted entries; `lines[i]` is the whole file's line behind line i + 1."""
+
+    name: str
+    text: str
+    lines: tuple[int, ...]
+
+
+def slice_source(name: str, text: str, symbols: Iterable[str]) -> Slice:
+    """The sections in front of the first entry, and the wanted entries in file order.
+
+    Raises:
+        ManifestError: the source has no entry of that name, so it does not belong to its manifest.
+    """
+    wanted = set(symbols)
+    marks = list(_ENTRY.finditer(text))
+    missing = sorted(wanted - {mark[1] for mark in marks})
+    if missing:
+        raise ManifestError(f"{name} has no kernel {', '.join(missing)}", remedy="run: dsv4gen build")
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    pieces = [(0, marks[0].start())]
+    pieces += [(mark.start(), end) for mark, end in zip(marks, ends, strict=True) if mark[1] in wanted]
+    lines: list[int] = []
+    for start, end in pieces:
+        first = text.count("\n", 0, start) + 1
+        lines += range(first, first + text.count("\n", start, end))
+    return Slice(name, "".join(text[start:end] for start, end in pieces), tuple(lines))
+
+
+def compile_error(source: Slice, log: str, what: str, folder: Path) -> CompileError:
+    """The compiler's first complaints, placed at the template line of the first one."""
+    found = [(int(match[1] or match[2]), match[3]) for match in _MESSAGE.finditer(log)]
+    if not found:
+        return CompileError(f"{what} was refused:\n{log.strip()[-2000:]}")
+    places = [(_place(source, line, folder), message) for line, message in found[:_SHOWN]]
+    more = f"\n  and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    rest = "".join(f"\n  {place}: {message}" for place, message in places[1:])
+    return CompileError(f"{places[0][1]} [{what}]{rest}{more}", place=places[0][0])
+
+
+def _place(source: Slice, line: int, folder: Path) -> Place:
+    whole = source.lines[line - 1] if 1 <= line <= len(source.lines) else line
+    return _origin(folder / "maps" / f"{source.name}.json", whole) or Place(source.name, whole)
+
+
+def _origin(map_file: Path, line: int) -> Place | None:
+    """The template line behind a line of a generated file, from the run-length map beside it."""
+    try:
+        data: dict[str, Any] = json.loads(map_file.read_text(encoding="utf-8"))
+        run = max((run for run in data["runs"] if run[0] <= line), key=lambda run: int(run[0]))
+        return Place(f"templates/{data['templates'][run[1]]}", run[2] + line - run[0])
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None

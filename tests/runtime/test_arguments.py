@@ -1,0 +1,147 @@
+"""Wrong calls: every mistake is named, and the launch function never accepts what the definition refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dsv4gen
+from dsv4gen.base.errors import ArgumentError
+from dsv4gen.runtime import arguments, specialise
+from dsv4gen.runtime.call_table import CallTable, make_table
+from dsv4gen.runtime.platform import HostPlatform
+from tests.runtime import synthetic
+from tests.runtime.stubs import StubDriver
+
+
+def _wide(rows: int = 4, width: int = 8) -> torch.Tensor:
+    return torch.zeros(rows, width)
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "missing tensor": ({"data": None}, "data is missing"),
+    "not a tensor": ({"data": [[1.0]]}, "data is a list, not a tensor"),
+    "dimensions": ({"data": torch.zeros(4)}, r"data has 1 dimension\(s\); \[.*rows.*\] is needed"),
+    "dtype": ({"data": _wide().double()}, "data is float64; float32 is needed"),
+    "sizes disagree": ({"out": torch.zeros(5)}, r"out has size 5 in dimension 0; .*rows.* is 4 \(from data\)"),
+    "inner stride": ({"data": torch.zeros(4, 16)[:, ::2]}, "data has stride 2 in dimension 1; 1 is needed"),
+    "output stride": ({"out": torch.zeros(8)[::2]}, "out has stride 2"),
+    "expanded output": ({"out": torch.zeros(1).expand(4)}, "out overlaps itself"),
+    "alignment": ({"data": torch.zeros(130, dtype=torch.uint8)[2:130].view(4, 32).view(torch.int8)}, "int8"),
+    "too large": ({"data": torch.zeros(1, 65537), "out": torch.zeros(1)}, "width=65537 is outside 0..65536"),
+    "scalar": ({"scale": None}, "scale is missing"),
+    "scalar text": ({"scale": "1"}, "scale is '1', not a number"),
+    "meta tensor": ({"data": torch.zeros(4, 8, device="meta")}, "data has no memory"),
+    "sparse": ({"data": torch.zeros(4, 8).to_sparse()}, "data has layout torch.sparse_coo"),
+}
+
+
+@pytest.mark.usefixtures("generated")
+@pytest.mark.parametrize("name", WRONG)
+def test_each_mistake_is_named(name: str, cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+    changes, message = WRONG[name]
+    call = {"data": _wide(), "out": torch.zeros(4), "scale": 1.0, **changes}
+    with pytest.raises(ArgumentError, match=message):
+        dsv4gen.load("demo")(**call)
+    assert cuda.count("launches") == 0
+
+
+@pytest.mark.usefixtures("generated")
+def test_several_mistakes_are_named_at_once(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+    with pytest.raises(ArgumentError) as caught:
+        dsv4gen.load("demo")(_wide().double(), torch.zeros(4, dtype=torch.int32), scale=None)
+    assert all(text in str(caught.value) for text in ("data is float64", "out is int32", "scale is missing"))
+
+
+@pytest.mark.usefixtures("generated")
+def test_names_that_do_not_fit(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+    demo = dsv4gen.load("demo")
+    with pytest.raises(ArgumentError, match=r"no argument 'scal' \(did you mean 'scale'"):
+        demo(_wide(), scal=1.0)
+    with pytest.raises(ArgumentError, match="scale missing"):
+        demo(_wide())
+    with pytest.raises(ArgumentError, match="given data twice"):
+        demo(_wide(), data=_wide(), scale=1.0)
+    with pytest.raises(ArgumentError, match="given 4 tensors"):
+        demo(_wide(), _wide(), _wide(), _wide(), scale=1.0)
+
+
+def _table(shape: list[Any], strides: list[Any], role: str, align: int) -> CallTable:
+    family = synthetic.demo_family()
+    family["ops"]["run"]["tensors"] = [
+        synthetic.tensor("data", "f32", ["rows", "width"], ["stride", 1], "in"),
+        synthetic.tensor("other", "i32", shape, strides, role, align=align),
+    ]
+    return make_table("demo", family, "run", {"kind": "plain"})
+
+
+TABLES = (
+    _table(["rows", "width"], ["stride", "second"], "in", 4),
+    _table(["rows"], [1], "out", 16),
+    _table(["rows", ["ceil_div", "width", 2]], ["first", "second"], "out", 8),
+    _table([["*", "rows", 2], "width"], ["first", 1], "out", 4),
+)
+
+
+@st.composite
+def _tensors(draw: st.DrawFn, dimensions: int) -> torch.Tensor:
+    """Views with odd offsets, strides and sizes, mostly of the right dtype."""
+    dtype = draw(st.sampled_from([torch.int32, torch.int32, torch.int32, torch.float32]))
+    sizes = [draw(st.integers(0, 4)) for _ in range(dimensions)]
+    strides = [draw(st.sampled_from([0, 1, 1, 2, 3, 4, 8])) for _ in range(dimensions)]
+    offset = draw(st.sampled_from([0, 0, 1, 2, 4]))
+    return torch.zeros(256, dtype=dtype).as_strided(sizes, strides, offset)
+
+
+def _accepts(table: CallTable, values: dict[str, Any]) -> bool:
+    """Whether the launch function's own tests pass, without asking the definition."""
+
+    class Asked(Exception):
+        pass
+
+    def recheck(**_: Any) -> None:
+        raise Asked
+
+    class Done(Exception):
+        pass
+
+    def stream(_: int) -> int:
+        raise Done
+
+    names = {"_recheck": recheck, "_stream": stream, "_float32": torch.float32, "_int32": torch.int32}
+    function = specialise.make_function(table, checked=True, on_cuda=False, many_devices=False, names=names)
+    try:
+        function(**values)
+    except Done:
+        return True
+    except Asked:
+        return False
+    raise AssertionError("the launch function ended early")
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_the_launch_function_accepts_nothing_the_definition_refuses(data: st.DataObject) -> None:
+    table = data.draw(st.sampled_from(TABLES))
+    rule = next(rule for rule in table.tensors if rule.name == "other")
+    rows, width = data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4))
+    values: dict[str, Any] = {
+        "data": torch.zeros(rows, width),
+        "other": data.draw(_tensors(len(rule.shape))),
+        **dict.fromkeys(table.required_numbers, 1),
+    }
+    try:
+        arguments.check(table, values, on_cuda=False)
+        right = True
+    except ArgumentError:
+        right = False
+    fast = _accepts(table, values)
+    assert not fast or right
+    empty = any(values[name].numel() == 0 for name in ("data", "other"))
+    strides = values["other"].stride()
+    permuted = list(strides) != sorted(strides, reverse=True)
+    assert fast == right or empty or permuted, "a right call of the ordinary kind takes the slow road"
