@@ -1,0 +1,109 @@
+"""Directed cases: bug reports replayed, clamping of lengths, reads that must not happen, and the steps of a row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from dsv4gen.reference.topk_cases import Case, Problem, build_problem
+from dsv4gen.reference.topk_scores import SCORES, Draw
+from tests.topk.host import HostTopk, labels, topk_plan
+
+LABELS = labels(topk_plan())
+
+
+def problem_of(case: Case, row: Tensor) -> Problem:
+    """The case's problem with the first row's scores replaced."""
+    problem = build_problem(case)
+    problem.scores[0, : len(row)] = row
+    return replace(problem, scores_before=problem.scores.contiguous().view(torch.int32).clone())
+
+
+def launch(host: HostTopk, problem: Problem) -> None:
+    host.launch(problem)
+    problem.check()
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize(("length", "k"), [(65536, 512), (65536, 2048), (120000, 1024)])
+def test_one_bin_holds_the_whole_row(host: HostTopk, label: str, length: int, k: int) -> None:
+    host.run(Case(label, "one_bin", length, k))
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("winners", [0, 100, 2047])
+def test_thousands_of_equal_scores(host: HostTopk, label: str, winners: int) -> None:
+    row = torch.zeros(8320)
+    row[torch.randperm(8320, generator=torch.Generator().manual_seed(winners))[:winners]] = 1.0
+    for base in (row, row - 3, torch.where(torch.arange(8320) % 2 == 0, row, -row)):
+        launch(host, problem_of(Case(label, "normal", 8320, 2048), base))
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_few_numbers_among_nan(host: HostTopk, label: str) -> None:
+    row = torch.full((4096,), float("nan"))
+    row[[3, 500, 4095]] = torch.tensor([-float("inf"), 1.0, 0.0])
+    problem = problem_of(Case(label, "normal", 4096, 512), row)
+    launch(host, problem)
+    assert {3, 500, 4095} <= set(problem.out.tensor[0].tolist())
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("mode", ["indices", "dual"])
+def test_lengths_are_clamped(host: HostTopk, label: str, mode: str) -> None:
+    problem = build_problem(Case(label, "normal", 3000, 512, mode=mode, page_bits=6))
+    problem.seq_lens.copy_(torch.tensor([2**31 - 1, -(2**31)]))
+    launch(host, replace(problem, scores_before=problem.scores.contiguous().view(torch.int32).clone()))
+    assert problem.out.tensor[1].tolist() == [-1] * 512
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_rows_end_with_their_pages(host: HostTopk, label: str) -> None:
+    problem = build_problem(Case(label, "normal", 3000, 512, mode="page_table", page_bits=6))
+    assert problem.page_table is not None
+    launch(host, replace(problem, page_table=problem.page_table[:, :20]))
+    launch(host, replace(problem, page_table=problem.page_table[:, :5]))
+    assert (problem.out.tensor[0] != -1).sum() == 5 * 64
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_scores_of_trivial_rows_are_not_read(host: HostTopk, label: str) -> None:
+    problem = build_problem(Case(label, "normal", 512, 512))
+    instance = host.instances[label, "indices"]
+    values: dict[str, object] = {
+        name: value if isinstance(value, int) else value.numpy() for name, value in problem.values().items()
+    }
+    values["scores"] = 0
+    result = host.program.launch(instance.symbol, host.layout, values, 2, instance.threads)  # type: ignore[arg-type]
+    assert not result.errors
+    problem.check()
+
+
+#: barriers of a row at 10-bit bins: before and after counting, two in the search, one after collecting; ranking adds
+#: one, narrowing the stage six, narrowing from the row four for each round
+STEPS = {
+    ("normal", 100, 512): 0,
+    ("zeros_95", 1500, 512): 5,
+    ("nan_all", 1500, 512): 5,
+    ("normal", 1500, 512): 6,
+    ("normal_20_3", 3000, 1024): 6 + 6,
+    ("one_bin", 1500, 512): 5 + 2 * 4,
+    ("all_equal", 1500, 512): 5 + 2 * 4,
+}
+
+
+@pytest.mark.parametrize(("scores", "length", "k"), STEPS)
+def test_steps_of_a_row(host: HostTopk, scores: str, length: int, k: int) -> None:
+    """The second row is trivial, so the first row's barriers are all there are."""
+    counters = host.run(Case("topk_t256", scores, length, k))
+    assert counters["block_barriers"] == STEPS[scores, length, k]
+
+
+def test_every_generator_makes_rows_of_any_length() -> None:
+    for name, make in SCORES.items():
+        for length in (0, 1, 2, 77):
+            made = make(Draw(length, 7, torch.Generator().manual_seed(0)))
+            assert made.shape == (length,), name

@@ -1,0 +1,49 @@
+"""Planted bugs: the suite rejects each where it matters, and the three wave64 bugs are harmless on wave32."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsv4gen.reference.topk_cases import ORDERS, Case
+from tests.topk.host import HostTopk, only, topk_plan
+
+LABEL, MODE = "topk_t256", "indices"
+WAVE_BUGS = ("ballot_low_half", "shuffle_without_width", "lane_mask_32bit")
+#: register and streaming rows with many winners, ranked ties, staged ties that are narrowed, and padding that would win
+CASES = [
+    Case(LABEL, scores, length, k, head=1, order=order)
+    for order in ORDERS
+    for scores, length, k in (
+        ("normal", 1500, 512),
+        ("normal_20_3", 3000, 1024),
+        ("one_bin", 4098, 1024),
+        ("ascending", 2049, 512),
+        ("all_equal_negative", 3001, 2048),
+    )
+]
+
+
+def failing(wave: int, *mutations: str) -> list[str]:
+    plan = only(topk_plan(), [f"topk_{MODE}_t256"])
+    return HostTopk(plan, wave, frozenset(mutations)).failures(CASES)
+
+
+@pytest.mark.parametrize("wave", [32, 64])
+def test_unchanged_kernels_pass(wave: int) -> None:
+    assert failing(wave) == []
+
+
+@pytest.mark.parametrize("mutation", WAVE_BUGS)
+def test_wave_bug_shows_on_wave64(mutation: str) -> None:
+    assert failing(64, mutation)
+
+
+@pytest.mark.parametrize("mutation", WAVE_BUGS)
+def test_wave_bug_is_harmless_on_wave32(mutation: str) -> None:
+    assert failing(32, mutation) == []
+
+
+@pytest.mark.parametrize("wave", [32, 64])
+@pytest.mark.parametrize("mutation", ["missing_barrier", "missing_validity"])
+def test_missing_piece_shows_everywhere(mutation: str, wave: int) -> None:
+    assert failing(wave, mutation)
