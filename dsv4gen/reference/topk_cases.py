@@ -7,7 +7,7 @@ length are poisoned, outputs lie between guard words, and rows are further apart
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -169,6 +169,65 @@ def build_problem(case: Case) -> Problem:
     raw = _output(case.k) if case.mode == "dual" else None
     before = scores.contiguous().view(torch.int32).clone()
     return Problem(case, scores, seq_lens, table, _output(case.k), raw, before)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A case as a call of the op `select`; see `dsv4gen.reference.case`."""
+
+    case: Case
+    problem: Problem
+
+    op = "select"
+
+    @property
+    def name(self) -> str:
+        """The case in words."""
+        return str(self.case)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The mode."""
+        return {"mode": self.case.mode}
+
+    @property
+    def arguments(self) -> Mapping[str, object]:
+        """Tensors and numbers as a caller passes them."""
+        names = ["scores", "seq_lens", "out", "k"]
+        if self.case.mode != "indices":
+            names += ["page_table", "page_bits"]
+        if self.case.mode == "dual":
+            names.append("raw_out")
+        values = self.problem.values()
+        return {name: values[name] for name in names}
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, int]]:
+        """Length and alignment of each row, as the kernels compute them."""
+        table, scores = self.problem.page_table, self.problem.scores
+        pages = None if table is None else table.shape[1]
+        lengths = topk.valid_lengths(self.problem.seq_lens, scores.shape[1], pages=pages, page_bits=self.case.page_bits)
+        heads = (scores[row].data_ptr() // scores.element_size() % 4 for row in range(_ROWS))
+        return [{"seq_len": length, "head": head} for length, head in zip(lengths.tolist(), heads, strict=True)]
+
+    def fresh(self) -> Call:
+        """The same call with poisoned outputs."""
+        raw = None if self.problem.raw_out is None else _output(self.case.k)
+        return Call(self.case, replace(self.problem, out=_output(self.case.k), raw_out=raw))
+
+    def check(self) -> None:
+        """Judge what was written.
+
+        Raises:
+            VerifyError: the first thing that is wrong.
+        """
+        self.problem.check()
+
+
+def verification_cases(*, full: bool) -> Iterator[Call]:
+    """Calls for `verify`: the covering design, or every (scores, length, k)."""
+    cases = full_cases(["select"]) if full else covering_cases(["select"])
+    return (Call(case, build_problem(case)) for case in cases)
 
 
 def _case(row: Row) -> Case:

@@ -56,7 +56,13 @@ def _read(job: Job, code: CodeObject) -> Iterator[tuple[KernelRow, list[DsvError
         for instance in kernel.instances:
             used = code.kernel(instance.symbol)
             errors: list[DsvError] = list(
-                check_budget(used, job.record, expected_shared=instance.shared_bytes, threads=instance.threads)
+                check_budget(
+                    used,
+                    job.record,
+                    expected_shared=instance.shared_bytes,
+                    threads=instance.threads,
+                    min_blocks=instance.min_blocks,
+                )
             )
             yield _row(job.record, instance, used, code.compiler), errors
 

@@ -96,7 +96,7 @@ def _run_simt(plan: FamilyPlan, cases: Iterator[Case]) -> Run:
 def _one(run: Run, family: SimtFamily, case: Case, variant: str, order: str) -> None:
     """One case in one order of lanes and waves."""
     try:
-        call = family.run(case, variant=variant, order=order)
+        call = family.run(case, variant=variant, order=order, every_tile=True)
     except (VerifyError, EmulationError) as error:
         run.findings.append(f"{family.plan.family} on {family.plan.target.name}: {case.name} ({order}): {error}")
         return

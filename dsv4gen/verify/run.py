@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from dsv4gen.base import paths
+from dsv4gen.base import extensions
 from dsv4gen.base.errors import DsvError, ToolMissing
 from dsv4gen.emit.build import Request, make_plans, make_trees
 from dsv4gen.plan.ir import FamilyPlan
@@ -36,7 +36,7 @@ def verify(
     with _timed(seconds, "render and lint"):
         trees = make_trees(Request(tuple(targets), tuple(families)))
         names = next(tuple(tree.manifest.families) for tree in trees.values())
-        specs = load_specs(paths.specs())
+        specs = load_specs(*extensions.spec_folders())
         plans = {target: make_plans(specs, target, families or names) for target in targets}
     progress(f"compiling for {', '.join(targets)}")
     with _timed(seconds, "compile"):

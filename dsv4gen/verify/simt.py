@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dsv4gen.base.errors import EmulationError, VerifyError
 from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.params import ParamsLayout
 from dsv4gen.emit.manifest import family_json
@@ -16,7 +15,7 @@ from dsv4gen.reference.case import Case
 from dsv4gen.render import render_source
 from dsv4gen.runtime.arguments import check
 from dsv4gen.runtime.call_table import make_table
-from dsv4gen.runtime.dispatch import Decision, complete_options, decide
+from dsv4gen.runtime.dispatch import PlannedLaunch, complete_options, decide
 
 #: dtypes numpy lacks travel as integers of the same size
 _AS_INTEGERS = {"torch.bfloat16": "int16", "torch.bool": "uint8"}
@@ -39,28 +38,46 @@ class SimtFamily:
         file = render_source(plan, "simt", wave=wave, mutations=mutations)
         self.program = SimtProgram.build(file.text, wave=wave, source_map=file.source_map)
 
-    def run(self, case: Case, *, variant: str = "", order: str = "ascending") -> Call:
+    def run(self, case: Case, *, variant: str = "", order: str = "ascending", every_tile: bool = False) -> Call:
         """Execute a case and judge it.
+
+        Args:
+            variant: value of the family's flag; the platform's default when empty.
+            order: of lanes, waves and blocks.
+            every_tile: after the tile that dispatch chooses, run all other tiles of a single-launch path too.
 
         Raises:
             VerifyError: wrong results.
             EmulationError: the kernel misbehaved.
         """
         options = complete_options(self.entry, case.options)
-        table = make_table(self.plan.family, self.entry, case.op, options)
-        bound = check(table, case.arguments, on_cuda=False)
-        flag = {self.plan.variants.flag: variant} if variant else {}
+        bound = check(make_table(self.plan.family, self.entry, case.op, options), case.arguments, on_cuda=False)
         shape = dict(bound.sizes)
+        flag = {self.plan.variants.flag: variant} if variant else {}
         decision = decide(self.plan.family, self.entry, self.plan.target.name, case.op, shape, options, flag)
-        values = {**shape, **bound.strides, **case.arguments}
-        self._launch(decision, case.op, values, order)
-        case.check()
-        return Call(tuple(launch.symbol for launch in decision.launches), frozenset(self._row_paths(decision, case)))
+        ways = [decision.launches]
+        if every_tile and len(decision.launches) == 1:
+            ways += [(launch,) for launch in self._other_tiles(decision.launches[0], options)]
+        for number, launches in enumerate(ways):
+            current = case if number == 0 else case.fresh()
+            values = {**shape, **bound.strides, **current.arguments}
+            self._launch(launches, case.op, values, order)
+            current.check()
+        used = [launch for launches in ways for launch in launches]
+        names = {**shape, **options}
+        return Call(tuple(launch.symbol for launch in used), frozenset(self._row_paths(used, names, case)))
 
-    def _launch(self, decision: Decision, op: str, values: Mapping[str, Any], order: str) -> None:
+    def _other_tiles(self, chosen: PlannedLaunch, options: Mapping[str, str]) -> Iterator[PlannedLaunch]:
+        """The same launch with each other tile that is emitted for these options."""
+        for instance in self.plan.kernel(chosen.kernel).instances:
+            same = all(options[name] == value for name, value in instance.options.items())
+            if same and instance.symbol != chosen.symbol:
+                yield replace(chosen, symbol=instance.symbol, tile=instance.tile, block=instance.threads)
+
+    def _launch(self, launches: Sequence[PlannedLaunch], op: str, values: Mapping[str, Any], order: str) -> None:
         layout: ParamsLayout = self.plan.op(op).params
         packed = {field.name: _host_value(values.get(field.name, 0)) for field in layout.fields}
-        for launch in decision.launches:
+        for launch in launches:
             if 0 in launch.grid:
                 continue
             result = self.program.launch(
@@ -75,14 +92,18 @@ class SimtFamily:
             )
             result.raise_errors()
 
-    def _row_paths(self, decision: Decision, case: Case) -> Iterator[tuple[str, str]]:
+    def _row_paths(
+        self, launches: Sequence[PlannedLaunch], names: Mapping[str, Any], case: Case
+    ) -> Iterator[tuple[str, str]]:
         """Which branch each row took, from the predicates the kernel evaluates."""
-        for launch in decision.launches:
-            kernel = self.entry["kernels"][launch.kernel]
+        for launch in launches:
+            paths = self.entry["kernels"][launch.kernel]["row_paths"]
             for row in case.rows:
-                names = {**self.plan.constants, **launch.tile, **decision.shape, **row}
-                taken = next(path for path in kernel["row_paths"] if evaluate_json(path["prefer"]["tree"], names))
-                yield launch.symbol, taken["name"]
+                known = {**names, **self.plan.constants, **launch.tile, **row}
+                yield (
+                    launch.symbol,
+                    next(path for path in paths if evaluate_json(path["prefer"]["tree"], known))["name"],
+                )
 
 
 def _host_value(value: Any) -> Any:
@@ -96,12 +117,3 @@ def _host_value(value: Any) -> Any:
 
         value = value.view(getattr(torch, integers))
     return value.numpy()
-
-
-def problem_of(family: SimtFamily, case: Case, *, variant: str = "", order: str = "ascending") -> str:
-    """Why a case fails, or an empty string."""
-    try:
-        family.run(case, variant=variant, order=order)
-    except (VerifyError, EmulationError) as error:
-        return f"{case.name}: {error}"
-    return ""
