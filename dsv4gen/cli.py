@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from dsv4gen import __version__
+from dsv4gen.base import paths
 from dsv4gen.base.errors import EXIT_FINDINGS, DsvError, UsageError
 from dsv4gen.console import emit_json, parse_shape, report_error, say, table
 
@@ -146,6 +147,35 @@ def doctor(as_json: bool) -> None:
         emit_json([vars(row) for row in rows])
     else:
         table(("tool", "found", "used for", "remedy"), [row.cells() for row in rows])
+
+
+_folder = click.option("--folder", type=click.Path(path_type=Path), help="Extension's folder; default: the checkout.")
+
+
+@main.command(name="new-target")
+@click.argument("name")
+@click.option("--like", metavar="T", help="Target to take facts from; default: the nearest of the same vendor.")
+@_folder
+def new_target_command(name: str, like: str | None, folder: Path | None) -> None:
+    """Begin a platform file for a GPU that has none."""
+    from dsv4gen.scaffold.target import new_target
+
+    new = new_target(name, like=like, folder=folder)
+    say(f"wrote {paths.display(new.file)}, with the facts of {new.like} until it states its own", "good")
+    say(f"next: edit it, then dsv4gen build --target {name}")
+
+
+@main.command(name="new-family")
+@click.argument("name")
+@click.option("--language", type=click.Choice(("hip_cuda", "triton")), default="hip_cuda", show_default=True)
+@_folder
+def new_family_command(name: str, language: str, folder: Path | None) -> None:
+    """Begin a kernel family: spec, template, reference, cases and test of a tiny kernel that works."""
+    from dsv4gen.scaffold.family import new_family
+
+    for file in new_family(name, language=language, folder=folder):
+        say(f"wrote {paths.display(file)}", "good")
+    say(f"next: edit them, then dsv4gen build --target all && dsv4gen verify --target all --family {name}")
 
 
 @main.command()
