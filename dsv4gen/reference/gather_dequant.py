@@ -91,9 +91,7 @@ def store_tokens(
     pool[page[:, None], scale_start + torch.arange(layout.tiles)] = scales[keep]
 
 
-def load_tokens(
-    pool: Tensor, page_size: int, slots: Tensor, dialect: fp8.Dialect, layout: CacheLayout = V4
-) -> Tensor:
+def load_tokens(pool: Tensor, page_size: int, slots: Tensor, dialect: fp8.Dialect, layout: CacheLayout = V4) -> Tensor:
     """Dequantised rows of valid slots, bfloat16 [n, 512].
 
     A product is exact where bfloat16 can hold it, rounds to nearest even among bfloat16's subnormals, and is

@@ -6,8 +6,8 @@ byte and every bit pattern of the bf16 part occurs; the outputs lie in poisoned 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Generator, Tensor
@@ -17,8 +17,14 @@ from dsv4gen.reference.compare import check_exact
 from dsv4gen.reference.gather_dequant import V4, gather_dequant
 from dsv4gen.reference.hazards import Poisoned, poisoned
 
-#: the columns that a shape leaves around the written range when it names no `columns`
+#: arguments that name compile-time options
+OPTIONS = ("dialect", "extra_dialect")
+#: the columns that a shape leaves behind the written range when it names no `columns`
 _MARGIN = 2
+_SMALL = {"tokens": 3, "width": 9, "page_size": 5, "queries": 2}
+_DUAL = {**_SMALL, "extra_width": 7, "extra_page_size": 2, "extra_pages": 4}
+_GARBAGE = ("index_minus_one", "index_negative", "index_past_end", "index_garbage", "poisoned_slot_zero")
+_LENGTHS = ("length_zero", "length_negative", "length_above_width")
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,19 @@ class Case:
     expected_out: Tensor = field(repr=False)
     #: as bytes, since poison is no truth value
     expected_mask: Tensor = field(repr=False)
+    #: no kernel of this family branches on rows
+    rows: tuple[Mapping[str, int], ...] = ()
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Compile-time options among the arguments."""
+        return {name: str(self.arguments[name]) for name in OPTIONS if name in self.arguments}
+
+    def fresh(self) -> Case:
+        """The same call with outputs poisoned again."""
+        out, mask = self.out.again(), self.mask.again()
+        arguments = {**self.arguments, "out": out.tensor, "mask": mask.tensor}
+        return replace(self, arguments=arguments, out=out, mask=mask)
 
     def check(self) -> None:
         """Compare the outputs with the reference: values and mask exact, bf16 part by its bits, poison intact.
@@ -46,6 +65,22 @@ class Case:
         check_exact(*rope, name=f"{self.name}: bf16 part", nan_payload=True)
         self.out.check_surroundings(f"{self.name}: out")
         self.mask.check_surroundings(f"{self.name}: mask")
+
+
+def verification_cases(*, full: bool) -> Iterator[Case]:
+    """Cases that reach every op in every dialect with every hazard; `full` adds one case per hazard and wide rows."""
+    for dialect, other in (("e4m3fn", "e4m3fnuz"), ("e4m3fnuz", "e4m3fn")):
+        yield build_case(_SMALL, names=(*_GARBAGE, *_LENGTHS, "scale_extremes", "nan_code"), dialect=dialect)
+        yield build_case(_DUAL, names=_GARBAGE, dialect=dialect, extra_dialect=other, extra_lengths=False)
+    yield build_case(_DUAL, names=(*_LENGTHS, "strided", "duplicate_index"), lengths=False)
+    yield build_case(_DUAL, names=("misaligned_base",))
+    yield build_case(_SMALL, names=("empty",))
+    if full:
+        for name in hazards.HAZARDS:
+            if hazards.hazard(name).kind != "scores":
+                yield build_case(_DUAL, names=(name,), seed=7)
+        for width, page_size in ((1, 2), (65, 53), (128, 256), (640, 64), (2048, 256)):
+            yield build_case({"tokens": 1, "width": width, "page_size": page_size}, names=_GARBAGE)
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,12 @@ class Poisoned:
     tensor: Tensor
     raw: Tensor = field(repr=False)
 
+    def again(self) -> Poisoned:
+        """A new allocation of the same geometry, all of it pattern."""
+        raw = torch.full_like(self.raw, POISON_BYTE)
+        view = raw.view(self.tensor.dtype)
+        return Poisoned(view.as_strided(self.tensor.shape, self.tensor.stride(), self.tensor.storage_offset()), raw)
+
     def check_surroundings(self, name: str) -> None:
         """Every byte that is not one of the tensor's elements still holds the pattern.
 
@@ -155,9 +161,7 @@ class Poisoned:
         stray = (self.raw != POISON_BYTE) & ~own.repeat_interleave(item)
         if bool(stray.any()):
             first = int(stray.nonzero()[0]) // item - self.tensor.storage_offset()
-            raise VerifyError(
-                f"{name}: {int(stray.sum())} bytes written outside the tensor, first at element {first}"
-            )
+            raise VerifyError(f"{name}: {int(stray.sum())} bytes written outside the tensor, first at element {first}")
 
 
 def poisoned(shape: Iterable[int], dtype: torch.dtype, *, row_padding: int = 0, offset: int = 0) -> Poisoned:

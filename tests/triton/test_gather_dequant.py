@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from dsv4gen.base.errors import ArgumentError
+from dsv4gen.base.errors import ArgumentError, VerifyError
 from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference import fp8, hazards
 from dsv4gen.reference.compare import check_exact, check_untouched
 from dsv4gen.reference.gather_dequant import V4, gather_dequant, store_tokens
-from dsv4gen.reference.gather_dequant_cases import build_case
+from dsv4gen.reference.gather_dequant_cases import Case, build_case, verification_cases
 from tests.triton import checks
 from tests.triton.checks import DUAL, SHAPE, run
 from tests.triton.modules import SMALL_THRESHOLDS, module, plan
@@ -217,3 +217,15 @@ def test_modules_are_files_that_state_what_they_need() -> None:
         assert "enable_fp_fusion=FP_FUSION" in text
         assert ("float8e4b8" in text) == (target == "gfx942")
         assert ("float8e4nv" in text) == (target in ("gfx950", "sm_90"))
+
+
+@pytest.mark.parametrize("case", [*verification_cases(full=False)], ids=lambda case: case.name.replace(" ", "-"))
+def test_cases_of_verify(worker: InterpreterWorker, case: Case) -> None:
+    for target in ("gfx90a", "sm_120"):
+        run(worker, module(target), case.fresh())
+
+
+def test_a_fresh_case_does_not_pass_unrun() -> None:
+    case = build_case(SHAPE)
+    with pytest.raises(VerifyError):
+        case.fresh().check()

@@ -82,3 +82,13 @@ def test_poisoned_takes_empty_shapes_and_misaligns() -> None:
     assert hazards.poisoned((0, 5), torch.float32).tensor.numel() == 0
     aligned, moved = (hazards.poisoned((4,), torch.float32, offset=offset) for offset in (0, 1))
     assert moved.tensor.storage_offset() - aligned.tensor.storage_offset() == 1
+
+
+def test_poisoned_again_has_the_same_geometry_and_is_whole() -> None:
+    first = hazards.poisoned((2, 3), torch.bfloat16, row_padding=5, offset=1)
+    first.tensor.zero_()
+    second = first.again()
+    assert (second.tensor.shape, second.tensor.stride()) == (first.tensor.shape, first.tensor.stride())
+    assert second.raw.eq(hazards.POISON_BYTE).all()
+    second.tensor.zero_()
+    second.check_surroundings("out")

@@ -1,0 +1,161 @@
+"""gather_dequant on an NVIDIA card: the checks of the interpreter tests, then tiles and decodings timed.
+
+    python -m tests.triton.on_device FOLDER
+
+FOLDER holds `gather_dequant.py` rendered for the card (`python -m tests.triton.on_device --render sm_90 FOLDER`
+writes it where the generator's requirements are installed; the rest needs torch and Triton only).
+Times are medians of CUDA graph replays over inputs that rotate through more than twice the L2.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dsv4gen.reference.gather_dequant import V4, gather_dequant
+from dsv4gen.reference.gather_dequant_cases import Case, build_case
+
+SIZES = [(1, 128), (1, 640), (16, 640), (64, 640), (128, 640), (512, 640), (512, 2048)]
+LANES_PER_ROW, WARPS = (4, 8, 16, 32), (1, 2, 4)
+PAGE_SIZE, PAGES = 64, 8192
+ROTATED_BYTES = 200_000_000
+REPLAY_US = 2000.0
+ROW_BYTES = V4.data_row + V4.scale_row + 4 + 1 + 2 * V4.width
+
+
+def load(folder: Path) -> ModuleType:
+    """The rendered module."""
+    spec = spec_from_file_location("gather_dequant_under_test", folder / "gather_dequant.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def on_card(value: object) -> object:
+    """A tensor's copy on the card with the same strides."""
+    if not isinstance(value, Tensor):
+        return value
+    reach = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+    flat = value.as_strided((reach if value.numel() else 0,), (1,), value.storage_offset())
+    return flat.cuda().as_strided(value.shape, value.stride(), 0)
+
+
+def run_case(module: ModuleType, case: Case) -> None:
+    """Launch on the card, bring the outputs back, compare."""
+    moved = {name: on_card(value) for name, value in case.arguments.items()}
+    getattr(module, case.op)(**moved)
+    for name, home in (("out", case.out), ("mask", case.mask)):
+        result = moved[name]
+        assert isinstance(result, Tensor)
+        raw = torch.uint8 if name == "mask" else torch.int16
+        home.tensor.view(raw).copy_(result.cpu().view(raw))
+    case.check()
+
+
+def check(module: ModuleType) -> int:
+    """The interpreter's cases on the card; returns how many ran."""
+    shape = {"tokens": 37, "width": 65, "page_size": 53, "pages": 40, "queries": 3}
+    dual = {**shape, "extra_width": 130, "extra_page_size": 2, "extra_pages": 600}
+    names = ("index_minus_one", "index_past_end", "index_garbage", "length_zero", "length_above_width")
+    count = 0
+    for base in (shape, dual, {**dual, "tokens": 900}):
+        for layout in ((), ("strided",), ("misaligned_base",)):
+            for dialect in ("e4m3fn", "e4m3fnuz"):
+                case = build_case(base, names=(*names, *layout), dialect=dialect, extra_lengths=dialect == "e4m3fn")
+                run_case(module, case)
+                count += 1
+    return count
+
+
+def timed(calls: list[Callable[[], None]]) -> float:
+    """Microseconds per call: the calls in turn inside one CUDA graph, median of its replays."""
+    for call in calls[:2]:
+        call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for call in calls:
+            call()
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    times = []
+    for _ in range(12):
+        start.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) * 1e3 / len(calls))
+    return sorted(times[2:])[len(times[2:]) // 2]
+
+
+def inputs(tokens: int, width: int, pool: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Index, output and mask tensors whose outputs together exceed the L2."""
+    copies = max(2, min(128, ROTATED_BYTES // (tokens * width * ROW_BYTES) + 1))
+    for seed in range(copies):
+        generator = torch.Generator("cuda").manual_seed(seed)
+        indices = torch.randint(0, PAGES * PAGE_SIZE, (tokens, width), generator=generator, device="cuda")
+        out = torch.empty(tokens, width, V4.width, dtype=torch.bfloat16, device=pool.device)
+        yield indices.int(), out, torch.empty(tokens, width, dtype=torch.bool, device=pool.device)
+
+
+def kernel_call(
+    module: ModuleType, pool: Tensor, sets: tuple[Tensor, Tensor, Tensor], rows: int, warps: int, native: bool
+) -> Callable[[], None]:
+    """One launch of the single-scope kernel with a tile of one's choice."""
+    indices, out, mask = sets
+    tokens, width = indices.shape
+    grid = (tokens * -(-width // rows),)
+    numbers = (width, PAGES, PAGE_SIZE, 1, 0, pool.stride(0), *indices.stride(), 0, *out.stride()[:2], *mask.stride())
+    constants: dict[str, Any] = {"DIALECT": "e4m3fn", "HAS_LENGTHS": False, "NATIVE": native, "ROWS": rows}
+    constants |= {"num_warps": warps, "num_stages": 1, "enable_fp_fusion": False}
+    return lambda: module.gather_scope[grid](pool, indices, indices, out, mask, *numbers, **constants)
+
+
+def sweep(module: ModuleType) -> None:
+    """A line per size and tile: microseconds and share of the memory bandwidth that a copy reaches."""
+    pool = torch.randint(0, 256, (PAGES, V4.page_bytes(PAGE_SIZE)), dtype=torch.uint8, device="cuda")
+    big = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    ceiling = big.numel() / timed([lambda: big[: 1 << 29].copy_(big[1 << 29 :])])
+    print(f"copy {ceiling / 1e6:.2f} TB/s")
+    for tokens, width in SIZES:
+        sets = list(inputs(tokens, width, pool))
+        found = []
+        for lanes in LANES_PER_ROW:
+            for warps in WARPS:
+                for native in (False, True):
+                    rows = 32 * warps // lanes
+                    calls = [kernel_call(module, pool, one, rows, warps, native) for one in sets]
+                    found.append((timed(calls), lanes, warps, native))
+        found.sort()
+        share = tokens * width * ROW_BYTES / ceiling
+        shown = "; ".join(f"{us:.2f} l{lanes} w{warps} {'native' if n else 'integer'}" for us, lanes, warps, n in found)
+        print(f"{tokens}x{width}: floor {share:.2f} us: {shown}", flush=True)
+        expected = torch.empty(1, min(width, 256), V4.width, dtype=torch.bfloat16)
+        check_mask = torch.empty(expected.shape[:2], dtype=torch.bool)
+        sample = sets[0][0][:1, : expected.shape[1]].cpu()
+        gather_dequant(pool.cpu(), sample, expected, check_mask, page_size=PAGE_SIZE, dialect="e4m3fn")
+        torch.testing.assert_close(sets[0][1][:1, : expected.shape[1]].cpu(), expected, rtol=0, atol=0, equal_nan=True)
+
+
+def render(target: str, folder: Path) -> None:
+    """Write the module for a card's target."""
+    from tests.triton.modules import module
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "gather_dequant.py").write_bytes(module(target).read_bytes())
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--render":
+        render(sys.argv[2], Path(sys.argv[3]))
+    else:
+        under_test = load(Path(sys.argv[1]))
+        print(f"{check(under_test)} cases exact")
+        sweep(under_test)
