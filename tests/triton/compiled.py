@@ -1,47 +1,50 @@
-"""Offline compile of gather_dequant for every target: which kernels, and what their machine code looks like."""
+"""Offline compile of gather_dequant for every target: what ships, and the integer twin of each native conversion."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from dsv4gen.base import paths
 from dsv4gen.spec import load_specs
-from dsv4gen.spec.signature import divisible_pointers, triton_signature
-from dsv4gen.target import TargetRecord, resolve_target
+from dsv4gen.target import TargetRecord, resolve_all
 from dsv4gen.toolchain import TritonKernel, TritonObject, compile_triton_many
-from tests.triton.modules import FAMILY, module
+from dsv4gen.verify.triton_requests import triton_requests
+from tests.triton.modules import module, plan, rendered
 
 TARGETS = (
     "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120",
 )  # fmt: skip
-#: strides that are multiples of 16 elements in every ordinary call; run-time specialisation finds them by itself
-_EVEN_STRIDES = ("page_stride", "extra_page_stride", "out_token_stride", "out_stride")
+#: where the tiles of large work are compiled too; they differ in the number of warps only
+WIDE_TARGETS = ("gfx950", "gfx1201", "sm_90")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One compile: `decode` is how the codes are converted, `wide` chooses the tile of large work."""
+    """One compiled kernel: `decode` is how its codes are converted."""
 
     target: str
+    function: str
     dialect: str
     decode: str
-    dual: bool = False
-    wide: bool = False
+    warps: int
 
     @property
     def name(self) -> str:
         """For messages and tables."""
-        shape = f"{'dual' if self.dual else 'scope'}{' wide' if self.wide else ''}"
-        return f"{self.target} {shape} {self.dialect} {self.decode}"
+        return f"{self.target} {self.function} {self.dialect} {self.decode} {self.warps} warps"
 
 
-@lru_cache
+@lru_cache(maxsize=1)
+def _records() -> Mapping[str, TargetRecord]:
+    return {record.name: record for record in resolve_all(load_specs(paths.specs()))}
+
+
 def record(target: str) -> TargetRecord:
     """The target's record."""
-    return resolve_target(load_specs(paths.specs()), target)
+    return _records()[target]
 
 
 def native_dialects(target: str) -> tuple[str, ...]:
@@ -51,47 +54,30 @@ def native_dialects(target: str) -> tuple[str, ...]:
     return tuple(dialect for dialect, name in types.items() if name in text)
 
 
-def variants(target: str) -> list[Variant]:
-    """What ships for a target, and the integer twin of each native conversion."""
-    native = native_dialects(target)
-    found = [Variant(target, dialect, "integer") for dialect in ("e4m3fn", "e4m3fnuz")]
-    found += [Variant(target, dialect, "native") for dialect in native]
-    shipped = "native" if "e4m3fn" in native else "integer"
-    return [*found, Variant(target, "e4m3fn", shipped, dual=True), Variant(target, "e4m3fn", shipped, wide=True)]
+def requests(target: str) -> dict[Variant, TritonKernel]:
+    """What ships for a target, and the integer twin of each native conversion with the smallest tile."""
+    found = {}
+    for request in triton_requests(plan(target), rendered(target), module(target)):
+        dialect = str(request.constexprs["DIALECT"])
+        native = dialect in native_dialects(target)
+        warps = int(request.options["num_warps"])
+        variant = Variant(target, request.function, dialect, "native" if native else "integer", warps)
+        if warps > 1 and target not in WIDE_TARGETS:
+            continue
+        found[variant] = request
+        if native and request.function == "gather_scope" and warps == 1:
+            twin = replace(request, constexprs={**request.constexprs, "NATIVE": False})
+            found[replace(variant, decode="integer")] = twin
+    return found
 
 
-def request(variant: Variant) -> TritonKernel:
-    """The compile request of a variant, with the attributes that make its loads wide."""
-    family = load_specs(paths.specs()).families[FAMILY].model
-    op = family.ops["gather_dual" if variant.dual else "gather"]
-    warps = 2 if variant.wide else 1
-    constants: dict[str, int | bool | str] = {
-        "DIALECT": variant.dialect,
-        "HAS_LENGTHS": True,
-        "ROWS": warps * record(variant.target).wave.launch // 8,
-    }
-    if variant.dual:
-        constants |= {"EXTRA_DIALECT": "e4m3fnuz", "HAS_EXTRA_LENGTHS": False}
-    if native_dialects(variant.target):
-        constants["NATIVE"] = variant.decode == "native"
-    even = [*divisible_pointers(op), *(name for name in _EVEN_STRIDES if name in op.params)]
-    return TritonKernel(
-        module(variant.target),
-        "gather_scopes" if variant.dual else "gather_scope",
-        triton_signature(family, op, {}),
-        constants,
-        dict.fromkeys(even, 16),
-        {"num_warps": warps, "num_stages": 1, "enable_fp_fusion": False},
-    )
-
-
-@lru_cache
+@lru_cache(maxsize=1)
 def compile_all() -> Mapping[Variant, TritonObject]:
     """Every variant for every target; raises on the first that fails."""
-    wanted = [variant for target in TARGETS for variant in variants(target)]
-    results = compile_triton_many([(request(variant), record(variant.target)) for variant in wanted], jobs=1)
+    wanted = {variant: request for target in TARGETS for variant, request in requests(target).items()}
+    work = [(request, record(variant.target)) for variant, request in wanted.items()]
     compiled = {}
-    for variant, finished in zip(wanted, results, strict=True):
+    for variant, finished in zip(wanted, compile_triton_many(work, jobs=1), strict=True):
         if finished.value is None:
             raise finished.error or AssertionError(variant.name)
         compiled[variant] = finished.value
@@ -117,3 +103,23 @@ def access_widths(assembly: str) -> dict[str, int]:
         key = "load" if kind == "ld" else "store"
         widths[key] = max(widths[key], int(vector or 1) * int(bits) // 8)
     return widths
+
+
+def table() -> str:
+    """The resource table as text, native beside integer."""
+    lines = [
+        "| target | kernel | warps | dialect | decode | registers | spills | shared | arithmetic | blocks per unit |"
+    ]
+    lines.append("|---|---|---|---|---|---|---|---|---|---|")
+    for variant, built in compile_all().items():
+        (kernel,) = built.code.kernels
+        blocks = kernel.occupancy.blocks if kernel.occupancy else 0
+        cells = (variant.target, variant.function, variant.warps, variant.dialect, variant.decode)
+        figures = (kernel.vector_registers, kernel.spilled_registers, built.shared_bytes)
+        arithmetic = vector_instructions(built.code.assembly or "")
+        lines.append(f"| {' | '.join(map(str, (*cells, *figures, arithmetic, blocks)))} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table())

@@ -11,6 +11,7 @@ from dsv4gen.base import paths
 from dsv4gen.lint import check_file
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.plan.make import make_plan
+from dsv4gen.render import RenderedFile
 from dsv4gen.render.render import render_triton
 from dsv4gen.spec import load_specs
 from dsv4gen.target import resolve_target
@@ -43,13 +44,20 @@ def plan(target: str, edits: tuple[tuple[str, str], ...] = ()) -> FamilyPlan:
 
 
 @lru_cache
-def module(target: str, *mutations: str, edits: tuple[tuple[str, str], ...] = ()) -> Path:
-    """The rendered module's file; it has passed the lint."""
+def rendered(target: str, *mutations: str, edits: tuple[tuple[str, str], ...] = ()) -> RenderedFile:
+    """The rendered module; it has passed the lint."""
     chosen = plan(target, edits)
-    rendered = render_triton(chosen, frozenset(mutations))
-    assert not check_file(rendered, chosen.target.facts)
+    file = render_triton(chosen, frozenset(mutations))
+    assert not check_file(file, chosen.target.facts)
+    return file
+
+
+@lru_cache
+def module(target: str, *mutations: str, edits: tuple[tuple[str, str], ...] = ()) -> Path:
+    """The rendered module as a file."""
+    file = rendered(target, *mutations, edits=edits)
     folder = _folder() / f"{target}-{'-'.join(mutations)}-{abs(hash(edits))}"
     folder.mkdir(exist_ok=True)
-    path = folder / rendered.name
-    path.write_text(rendered.text, encoding="utf-8")
+    path = folder / file.name
+    path.write_text(file.text, encoding="utf-8")
     return path
