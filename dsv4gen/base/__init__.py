@@ -9,6 +9,7 @@ tiles       tiles as people read them
 params      the by-value struct of every HIP/CUDA kernel
 expression_json  expressions as the runtime evaluates them
 manifest    the model of generated/<target>/manifest.json
+runtime_facts  names whose values only the running device knows
 stamp       which builds are finished, by content
 prebuilt    code objects compiled ahead of time, and what they were compiled from
 """

@@ -106,6 +106,7 @@ def _op_json(op: Op) -> Json:
         "workspaces": [
             {
                 "name": space.name,
+                "dtype": space.dtype,
                 "bytes": expr_json(space.bytes),
                 "init": space.init,
                 "restore": space.restore,

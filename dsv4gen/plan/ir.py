@@ -51,6 +51,7 @@ class Workspace:
     """Scratch memory the caller owns; `init` and `restore` say what it holds before and after every call."""
 
     name: str
+    dtype: str
     bytes: Expr
     init: str
     restore: str

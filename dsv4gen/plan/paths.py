@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from dsv4gen.base.runtime_facts import RUNTIME_FACTS
 from dsv4gen.plan.ir import Axis, Launch, LaunchPath, Proof, Rejection
-from dsv4gen.plan.reader import RUNTIME_FACTS, Reader
+from dsv4gen.plan.reader import Reader
 from dsv4gen.prove import Axis as ProofAxis
 from dsv4gen.prove import Expr, PathRule, prove_coverage
 from dsv4gen.prove.space import space_of

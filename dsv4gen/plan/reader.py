@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from dsv4gen.base.errors import ExpressionError, Place
 from dsv4gen.base.expression_json import Value
+from dsv4gen.base.runtime_facts import RUNTIME_FACTS
 from dsv4gen.prove import Expr
 from dsv4gen.spec import FamilySpec, Loaded
 from dsv4gen.target import TargetRecord
-
-#: names whose values only the running device knows, with bounds for proofs: compute units, and XCDs with one L2 each
-RUNTIME_FACTS = {"units": (1, 1024), "xcds": (1, 64)}
 
 
 class Reader:

@@ -44,6 +44,7 @@ def make_workspaces(reader: Reader, op_name: str, op: OpSpec) -> tuple[Workspace
     return tuple(
         Workspace(
             name=name,
+            dtype=spec.dtype,
             bytes=reader.expr(spec.bytes or "0", "ops", op_name, "tensors", name, "bytes", extra=op.scalars),
             init=spec.init or "none",
             restore=spec.restore or "none",

@@ -12,7 +12,7 @@ from typing import Any
 
 from dsv4gen.base.errors import ManifestError
 from dsv4gen.base.expression_json import evaluate_json, names_json
-from dsv4gen.runtime.dispatch import host_axes
+from dsv4gen.runtime.dispatch import host_axes, names_read
 
 Json = Mapping[str, Any]
 
@@ -71,9 +71,10 @@ class AxisRule:
 
 @dataclass(frozen=True)
 class WorkspaceRule:
-    """Scratch memory: bytes as an expression tree, and the launch paths that use it."""
+    """Scratch memory: bytes as an expression tree, and the launch paths that use it; `dtype` is torch's name."""
 
     name: str
+    dtype: str
     bytes: Any
     init: str
     restore: str
@@ -144,7 +145,7 @@ def make_table(family_name: str, family: Json, op_name: str, options: Mapping[st
     absent = tuple(entry["name"] for entry in op["tensors"] if entry not in present)
     fields = tuple(str(name) for name, _, _ in op["params"]["fields"])
     workspaces = tuple(_workspace(entry) for entry in op["workspaces"])
-    decided = _decision_names(family, op)
+    decided = names_read(family, op)
     axes = tuple(_axes(family, op, tensors, {*fields, *decided}, names))
     strides = {stride for entry in op["tensors"] for stride in entry["strides"] if isinstance(stride, str)}
     known = {*(entry["name"] for entry in op["tensors"]), *(w.name for w in workspaces), *strides, *family["axes"]}
@@ -186,23 +187,13 @@ def _tensor(entry: Json, options: Mapping[str, str]) -> TensorRule:
 def _workspace(entry: Json) -> WorkspaceRule:
     return WorkspaceRule(
         name=entry["name"],
+        dtype=TORCH_DTYPES[entry["dtype"]][0],
         bytes=entry["bytes"]["tree"],
         init=entry["init"],
         restore=entry["restore"],
         scope=entry["scope"],
         paths=tuple(entry["paths"]),
     )
-
-
-def _decision_names(family: Json, op: Json) -> set[str]:
-    """Names that paths, tiles, grids and workspace sizes depend on."""
-    trees = [path[part]["tree"] for path in op["paths"] for part in ("domain", "prefer")]
-    for launch in (launch for path in op["paths"] for launch in path["launches"]):
-        trees += [size["tree"] for size in launch["grid"]]
-        trees += [launch[part]["tree"] for part in ("block", "cluster", "shared_bytes") if launch[part]]
-        trees += [bucket["when"]["tree"] for bucket in family["kernels"][launch["kernel"]]["buckets"]]
-    trees += [entry["bytes"]["tree"] for entry in op["workspaces"]]
-    return {name for tree in trees for name in names_json(tree)}
 
 
 def _axes(

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsv4gen.base.errors import ArgumentError, EnvironmentValueError, ExpressionError, LoadError, did_you_mean
-from dsv4gen.base.expression_json import evaluate_json
+from dsv4gen.base.expression_json import evaluate_json, names_json
+from dsv4gen.base.runtime_facts import RUNTIME_FACTS
 
 Json = Mapping[str, Any]
 Shape = Mapping[str, int]
@@ -82,7 +83,8 @@ def decide(
     """Choose path, tiles and symbols for one call.
 
     Args:
-        shape: values of the axes the host knows; those that no expression reads may be left out.
+        shape: values of the axes the host knows, and of facts of the running device (`units`); those that no
+            expression reads may be left out.
         disabled: paths that this device turned out not to take, with the reason. What then takes a shape is the
             next path that is preferred for it, or else the first that is correct for it.
 
@@ -98,7 +100,9 @@ def decide(
         considered, path = _choose_path(family["ops"][op]["paths"], variant, names, disabled or {})
         launches = tuple(_plan_launch(family, launch, names, chosen_options) for launch in path["launches"])
     except ExpressionError as error:
-        raise ArgumentError(error.message, remedy=f"give every size: {', '.join(host_axes(family))}") from None
+        raise ArgumentError(
+            error.message, remedy=f"give every size: {', '.join((*host_axes(family), *RUNTIME_FACTS))}"
+        ) from None
     return Decision(
         family=family_name,
         op=op,
@@ -116,6 +120,23 @@ def decide(
 def host_axes(family: Json) -> dict[str, Json]:
     """The axes whose value the host knows; the others are read on the device."""
     return {name: axis for name, axis in family["axes"].items() if axis["per"] is None}
+
+
+def names_read(family: Json, op: Json) -> set[str]:
+    """Names that paths, tiles, grids and workspace sizes depend on."""
+    trees = [path[part]["tree"] for path in op["paths"] for part in ("domain", "prefer")]
+    for launch in (launch for path in op["paths"] for launch in path["launches"]):
+        trees += [size["tree"] for size in launch["grid"]]
+        trees += [launch[part]["tree"] for part in ("block", "cluster", "shared_bytes") if launch[part]]
+        trees += [bucket["when"]["tree"] for bucket in family["kernels"][launch["kernel"]]["buckets"]]
+    trees += [entry["bytes"]["tree"] for entry in op["workspaces"]]
+    return {name for tree in trees for name in names_json(tree)}
+
+
+def with_facts(family: Json, op_name: str, shape: Shape, facts: Shape) -> dict[str, int]:
+    """A shape and those facts of the running device that the op's paths and tiles depend on."""
+    read = names_read(family, family["ops"][op_name])
+    return {**{name: value for name, value in facts.items() if name in read}, **shape}
 
 
 def complete_options(family: Json, options: Mapping[str, str]) -> dict[str, str]:
@@ -188,6 +209,8 @@ def _why_not(path: Json, variant: str, disabled: Mapping[str, str]) -> str:
 def _check_shape(family: Json, shape: Shape) -> None:
     axes = host_axes(family)
     for name, value in shape.items():
+        if name in RUNTIME_FACTS:
+            continue
         if name not in axes:
             raise ArgumentError(f"no axis {name!r}{did_you_mean(name, axes)}; axes: {', '.join(axes)}")
         low, high = (evaluate_json(axes[name][end]["tree"], {**family["constants"], **shape}) for end in ("min", "max"))

@@ -18,11 +18,11 @@ from dsv4gen.runtime import arguments, specialise
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
 from dsv4gen.runtime.cache import Cache
 from dsv4gen.runtime.call_table import CallTable
-from dsv4gen.runtime.dispatch import Decision, decide
+from dsv4gen.runtime.dispatch import Decision, decide, with_facts
 from dsv4gen.runtime.driver import Driver
 from dsv4gen.runtime.launching import DeviceKernels, LaunchCall, Prepared, workspace_bytes
 from dsv4gen.runtime.objects import KernelSource
-from dsv4gen.runtime.platform import Platform
+from dsv4gen.runtime.platform import Platform, facts
 from dsv4gen.runtime.selection import Accepted, own_architecture
 
 #: shapes and streams remembered per op; beyond that all are forgotten, which costs each one slow call
@@ -67,11 +67,12 @@ class DriverBackend:
         """The decision on the first device in use, or by the manifest alone while there is none."""
         for kernels in self._on_device.values():
             return kernels.decide(op, sizes)
-        return decide(self.family, self.entry, self.target, op, sizes, self.options, self._environ)
+        known = with_facts(self.entry, op, sizes, facts(self.platform))
+        return decide(self.family, self.entry, self.target, op, known, self.options, self._environ)
 
     def workspace_bytes(self, table: CallTable, sizes: Sizes) -> dict[str, int]:
         """Bytes per workspace of the path that these sizes take."""
-        needs = workspace_bytes(table, self.decide(table.op, sizes).path, sizes)
+        needs = workspace_bytes(table, self.decide(table.op, sizes))
         return {rule.name: need for rule, need in zip(table.workspaces, needs, strict=True)}
 
     def prewarm(self, table: CallTable, shapes: Sequence[Sizes]) -> None:
@@ -97,6 +98,7 @@ class DriverBackend:
                 options=self.options,
                 environ=self._environ,
                 device=max(device, 0),
+                facts=facts(self.platform, device),
                 driver=driver,
                 platform=self.platform,
             )

@@ -15,8 +15,9 @@ from typing import Any
 
 from dsv4gen.base.errors import ArgumentError, CaptureError
 from dsv4gen.base.expression_json import evaluate_json
+from dsv4gen.base.runtime_facts import RUNTIME_FACTS
 from dsv4gen.runtime.call_table import CallTable
-from dsv4gen.runtime.dispatch import Decision, PlannedLaunch, choose_variant, decide
+from dsv4gen.runtime.dispatch import Decision, PlannedLaunch, choose_variant, decide, with_facts
 from dsv4gen.runtime.driver import Driver
 from dsv4gen.runtime.launch_config import LaunchConfig, Shape
 from dsv4gen.runtime.objects import CodeObject, KernelSource
@@ -83,6 +84,7 @@ class DeviceKernels:
         options: Mapping[str, str],
         environ: Mapping[str, str],
         device: int,
+        facts: Mapping[str, int],
         driver: Driver,
         platform: Platform,
     ) -> None:
@@ -92,6 +94,7 @@ class DeviceKernels:
         self._options = options
         self._environ = environ
         self._device = device
+        self._facts = facts
         self._driver = driver
         self._platform = platform
         self._functions: dict[str, int] = {}
@@ -102,8 +105,9 @@ class DeviceKernels:
 
     def decide(self, op: str, sizes: Mapping[str, int]) -> Decision:
         """Path, tiles and symbols, with what this device turned out not to take left out."""
+        known = with_facts(self._entry, op, sizes, self._facts)
         return decide(
-            self._source.family, self._entry, self.target, op, sizes, self._options, self._environ, self._disabled
+            self._source.family, self._entry, self.target, op, known, self._options, self._environ, self._disabled
         )
 
     def prepare(self, table: CallTable, sizes: Mapping[str, int], stream: int) -> Prepared:
@@ -127,7 +131,7 @@ class DeviceKernels:
                 launches.append(((*shape.grid, *shape.block, shape.shared_bytes, stream), function))
         return Prepared(
             launches=tuple(launches),
-            needs=workspace_bytes(table, decision.path, sizes),
+            needs=workspace_bytes(table, decision),
             names=tuple(rule.name for rule in table.workspaces),
             path=decision.path,
             keep=tuple(configs),
@@ -207,10 +211,12 @@ class DeviceKernels:
             )
 
 
-def workspace_bytes(table: CallTable, path: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Bytes of each workspace that a path needs for these sizes; 0 for those it does not use."""
-    names = {**table.constants, **sizes}
-    return tuple(int(evaluate_json(rule.bytes, names)) if path in rule.paths else 0 for rule in table.workspaces)
+def workspace_bytes(table: CallTable, decision: Decision) -> tuple[int, ...]:
+    """Bytes of each workspace that a decision's path needs; 0 for those it does not use."""
+    names = {**table.constants, **decision.shape}
+    return tuple(
+        int(evaluate_json(rule.bytes, names)) if decision.path in rule.paths else 0 for rule in table.workspaces
+    )
 
 
 def _shape(launch: PlannedLaunch) -> Shape:
@@ -220,5 +226,6 @@ def _shape(launch: PlannedLaunch) -> Shape:
 def _prewarm_call(family: str, device: int, decision: Decision | None) -> str:
     """The call that would have prevented a CaptureError, ready to paste."""
     options = "".join(f", {name}={value!r}" for name, value in (decision.options if decision else {}).items())
-    shape = ", ".join(f"{name}={value}" for name, value in (decision.shape if decision else {}).items())
+    sizes = decision.shape if decision else {}
+    shape = ", ".join(f"{name}={value}" for name, value in sizes.items() if name not in RUNTIME_FACTS)
     return f"dsv4gen.prewarm({family!r}, device={device}{options}, shapes=[dict({shape})])"

@@ -81,12 +81,16 @@ class LoadedOp:
         """Bytes of each workspace that a call with this shape needs."""
         return self._backend.workspace_bytes(self.table, shape)
 
-    def make_workspaces(self, device: object, **shape: int) -> dict[str, Any]:
+    def make_workspaces(self, device: Any, **shape: int) -> dict[str, Any]:
         """Zeroed workspaces for calls up to this shape, by argument name; use one set per stream."""
         import torch
 
+        made = {}
         sizes = self.workspace_bytes(**shape)
-        return {name: torch.zeros(size, dtype=torch.uint8, device=device) for name, size in sizes.items()}  # type: ignore[call-overload]
+        for rule in self.table.workspaces:
+            dtype: torch.dtype = getattr(torch, rule.dtype)
+            made[rule.name] = torch.zeros(sizes[rule.name] // dtype.itemsize, dtype=dtype, device=device)
+        return made
 
     def prewarm(self, shapes: Sequence[Sizes] = ()) -> None:
         """Load everything that calls with these shapes need, on the current device."""

@@ -26,6 +26,12 @@ class Device:
     name: str
     target: TargetId | None
     problem: str = ""
+    units: int = 1
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """What spec expressions may read of the running device. No API tells XCDs apart, so they count as one."""
+        return {"units": self.units, "xcds": 1}
 
     def __str__(self) -> str:
         return f"device {self.index} ({self.name}, {self.target or self.problem})"
@@ -125,8 +131,8 @@ class HostPlatform:
 
     tensors_are_cuda = False
 
-    def __init__(self, target: str) -> None:
-        self.device = Device(-1, "stand-in", parse(target))
+    def __init__(self, target: str, units: int = 1) -> None:
+        self.device = Device(-1, "stand-in", parse(target), units=units)
         self.stream = 0
         self.capturing = False
 
@@ -173,12 +179,22 @@ def _device(torch: Any, index: int) -> Device:
     try:
         architecture = getattr(properties, "gcnArchName", "")
         capability = (int(properties.major), int(properties.minor))
-        return Device(index, name, from_device(torch.version.hip, capability, architecture))
+        target = from_device(torch.version.hip, capability, architecture)
+        return Device(index, name, target, units=int(properties.multi_processor_count))
     except UnknownTarget as error:
         return Device(index, name, None, error.message)
 
 
 _current: Platform = TorchPlatform()
+
+
+def facts(platform: Platform, index: int | None = None) -> dict[str, int]:
+    """What spec expressions may read of a device, or of the current one; empty without a device."""
+    devices = platform.devices()
+    if not devices:
+        return {}
+    number = platform.current_index() if index is None else index
+    return next((device.facts for device in devices if device.index == number), devices[0].facts)
 
 
 def current() -> Platform:

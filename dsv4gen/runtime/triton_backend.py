@@ -24,8 +24,9 @@ from dsv4gen.base.manifest import digest_bytes, require_intact
 from dsv4gen.runtime import arguments
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
 from dsv4gen.runtime.call_table import CallTable
-from dsv4gen.runtime.dispatch import Decision, decide
-from dsv4gen.runtime.platform import Platform
+from dsv4gen.runtime.dispatch import Decision, decide, with_facts
+from dsv4gen.runtime.launching import workspace_bytes
+from dsv4gen.runtime.platform import Platform, facts
 from dsv4gen.runtime.selection import Accepted
 
 _log = logging.getLogger("dsv4gen")
@@ -67,15 +68,19 @@ class TritonBackend:
 
     def decide(self, op: str, sizes: Sizes) -> Decision:
         """Path and tiles by the manifest; the module holds the same choice as text."""
-        return decide(self.family, self.entry, self.target, op, sizes, self.options)
+        known = with_facts(self.entry, op, sizes, facts(self.platform))
+        return decide(self.family, self.entry, self.target, op, known, self.options)
 
-    def workspace_bytes(self, table: CallTable, sizes: Sizes) -> dict[str, int]:  # noqa: ARG002
-        """Triton families take no workspaces."""
-        return {}
+    def workspace_bytes(self, table: CallTable, sizes: Sizes) -> dict[str, int]:
+        """Bytes per workspace of the path that these sizes take."""
+        needs = workspace_bytes(table, self.decide(table.op, sizes))
+        return {rule.name: need for rule, need in zip(table.workspaces, needs, strict=True)}
 
     def function(self, table: CallTable, *, checked: bool) -> Function:
         """Argument checks and the capture guard around the module's launcher."""
-        launcher = getattr(self.module, table.op)
+        launcher = getattr(self.module, table.op, None)
+        if launcher is None:
+            raise LoadError(f"the module of {table.family} has no launcher for {table.op}", remedy="run: dsv4gen build")
         parameters = inspect.signature(launcher).parameters
         options = {name: value for name, value in self.options.items() if name in parameters}
         defaults = {name: parameters[name].default for name in table.required_numbers if _has_default(parameters[name])}

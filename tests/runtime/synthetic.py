@@ -109,8 +109,15 @@ def demo_family() -> Json:
                     "fields": [[field.name, field.kind, field.offset] for field in params.fields],
                 },
                 "workspaces": [
-                    {"name": "scratch", "bytes": expression(["*", "rows", 256]), "init": "zero", "restore": "zero",
-                     "scope": "stream", "paths": ["pool"]}
+                    {
+                        "name": "scratch",
+                        "dtype": "u8",
+                        "bytes": expression(["*", "rows", 256]),
+                        "init": "zero",
+                        "restore": "zero",
+                        "scope": "stream",
+                        "paths": ["pool"],
+                    }
                 ],
                 "paths": [
                     path("remote", True, [launch("tiles")], rejected={"reason": "no remote shared memory", "key": "x"}),

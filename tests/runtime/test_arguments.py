@@ -13,7 +13,6 @@ import dsv4gen
 from dsv4gen.base.errors import ArgumentError
 from dsv4gen.runtime import arguments, specialise
 from dsv4gen.runtime.call_table import CallTable, make_table
-from dsv4gen.runtime.platform import HostPlatform
 from tests.runtime import synthetic
 from tests.runtime.stubs import StubDriver
 
@@ -40,9 +39,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.usefixtures("host")
 @pytest.mark.usefixtures("generated")
 @pytest.mark.parametrize("name", WRONG)
-def test_each_mistake_is_named(name: str, cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+def test_each_mistake_is_named(name: str, cuda: StubDriver) -> None:
     changes, message = WRONG[name]
     call = {"data": _wide(), "out": torch.zeros(4), "scale": 1.0, **changes}
     with pytest.raises(ArgumentError, match=message):
@@ -50,15 +50,17 @@ def test_each_mistake_is_named(name: str, cuda: StubDriver, host: HostPlatform) 
     assert cuda.count("launches") == 0
 
 
+@pytest.mark.usefixtures("cuda", "host")
 @pytest.mark.usefixtures("generated")
-def test_several_mistakes_are_named_at_once(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+def test_several_mistakes_are_named_at_once() -> None:
     with pytest.raises(ArgumentError) as caught:
         dsv4gen.load("demo")(_wide().double(), torch.zeros(4, dtype=torch.int32), scale=None)
     assert all(text in str(caught.value) for text in ("data is float64", "out is int32", "scale is missing"))
 
 
+@pytest.mark.usefixtures("cuda", "host")
 @pytest.mark.usefixtures("generated")
-def test_names_that_do_not_fit(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+def test_names_that_do_not_fit() -> None:
     demo = dsv4gen.load("demo")
     with pytest.raises(ArgumentError, match=r"no argument 'scal' \(did you mean 'scale'"):
         demo(_wide(), scal=1.0)

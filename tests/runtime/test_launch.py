@@ -30,7 +30,8 @@ def test_params_stream_and_grid_arrive_byte_for_byte(cuda: StubDriver, host: Hos
     assert cuda.symbol(launch) == "demo_small"
 
 
-def test_the_tile_follows_the_shape(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_the_tile_follows_the_shape(cuda: StubDriver) -> None:
     demo = dsv4gen.load("demo")
     for width, symbol in ((1000, "demo_small"), (1001, "demo_large")):
         demo(torch.zeros(2, width), torch.zeros(2), scale=1.0)
@@ -38,14 +39,16 @@ def test_the_tile_follows_the_shape(cuda: StubDriver, host: HostPlatform) -> Non
         assert demo.explain(rows=2, width=width).launches[0].symbol == symbol
 
 
-def test_outputs_are_made_when_not_given(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_outputs_are_made_when_not_given(cuda: StubDriver) -> None:
     out = dsv4gen.load("demo")(torch.zeros(5, 8), scale=1.0)
     assert out.shape == (5,) and out.dtype is torch.float32
     (launch,) = cuda.launches()
     assert struct.unpack_from("<Q", bytes(launch.params), 8)[0] == out.data_ptr()
 
 
-def test_cluster_dependent_launch_and_large_shared_memory(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_cluster_dependent_launch_and_large_shared_memory(cuda: StubDriver) -> None:
     demo = dsv4gen.load("demo")
     scratch = demo.run.make_workspaces("cpu", rows=4, width=8192)
     assert {name: space.numel() for name, space in scratch.items()} == {"scratch": 1024}
@@ -58,7 +61,8 @@ def test_cluster_dependent_launch_and_large_shared_memory(cuda: StubDriver, host
     assert struct.unpack_from("<Q", bytes(first.params), 16)[0] == scratch["scratch"].data_ptr()
 
 
-def test_a_path_with_a_workspace_refuses_to_run_without(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_a_path_with_a_workspace_refuses_to_run_without(cuda: StubDriver) -> None:
     demo = dsv4gen.load("demo")
     data, small = torch.zeros(4, 8192), torch.zeros(1023, dtype=torch.uint8)
     for scratch in (None, small):
@@ -69,11 +73,8 @@ def test_a_path_with_a_workspace_refuses_to_run_without(cuda: StubDriver, host: 
         demo(data, torch.zeros(4), scale=1.0, scratch=torch.zeros(4096, dtype=torch.uint8)[::2])
 
 
-def test_no_room_for_the_cluster_falls_to_the_next_path(
-    cuda: StubDriver,
-    host: HostPlatform,  # noqa: ARG001
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+@pytest.mark.usefixtures("host")
+def test_no_room_for_the_cluster_falls_to_the_next_path(cuda: StubDriver, caplog: pytest.LogCaptureFixture) -> None:
     cuda.set("cluster_capacity", 8)
     demo = dsv4gen.load("demo")
     demo(torch.zeros(4, 8192), torch.zeros(4), scale=1.0)
@@ -83,22 +84,21 @@ def test_no_room_for_the_cluster_falls_to_the_next_path(
     assert decision.path == "single" and "not on this device" in decision.considered[1].reason
 
 
-def test_an_unrelated_probe_error_is_not_swallowed(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_an_unrelated_probe_error_is_not_swallowed(cuda: StubDriver) -> None:
     cuda.set("fail_clusters", 1)
     with pytest.raises(DriverError, match="INVALID_VALUE"):
         dsv4gen.load("demo")(torch.zeros(4, 8192), torch.zeros(4), scale=1.0)
 
 
-def test_an_empty_batch_launches_nothing(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_an_empty_batch_launches_nothing(cuda: StubDriver) -> None:
     out = dsv4gen.load("demo")(torch.zeros(0, 8), scale=1.0)
     assert out.shape == (0,) and cuda.count("launches") == 0 and cuda.count("modules") == 0
 
 
-def test_the_flag_chooses_the_variant(
-    cuda: StubDriver,
-    host: HostPlatform,  # noqa: ARG001
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.usefixtures("host")
+def test_the_flag_chooses_the_variant(cuda: StubDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSV4GEN_DEMO", "old")
     demo = dsv4gen.load("demo")
     monkeypatch.delenv("DSV4GEN_DEMO")
@@ -107,7 +107,8 @@ def test_the_flag_chooses_the_variant(
     assert "belongs to variant new" in str(demo.explain(rows=2, width=8))
 
 
-def test_a_thread_without_a_context_gets_one(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_a_thread_without_a_context_gets_one(cuda: StubDriver) -> None:
     demo = dsv4gen.load("demo")
     demo(torch.zeros(2, 8), scale=1.0)
     cuda.set("fail_launch", 201)
@@ -126,7 +127,8 @@ def test_a_thread_without_a_context_gets_one(cuda: StubDriver, host: HostPlatfor
     assert cuda.launches()[1].context == 0xC0
 
 
-def test_driver_errors_come_as_messages(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_driver_errors_come_as_messages(cuda: StubDriver) -> None:
     demo = dsv4gen.load("demo")
     cuda.set("fail_launch", 700)
     with pytest.raises(DriverError) as caught:
@@ -136,15 +138,17 @@ def test_driver_errors_come_as_messages(cuda: StubDriver, host: HostPlatform) ->
     assert "CUDA_LAUNCH_BLOCKING=1" in text
 
 
+@pytest.mark.usefixtures("host")
 @pytest.mark.parametrize(("status", "advice"), [(209, "another architecture"), (222, "newer toolkit")])
-def test_a_refused_module_says_why(cuda: StubDriver, host: HostPlatform, status: int, advice: str) -> None:  # noqa: ARG001
+def test_a_refused_module_says_why(cuda: StubDriver, status: int, advice: str) -> None:
     cuda.set("fail_load", status)
     with pytest.raises(DriverError, match="loading demo_small") as caught:
         dsv4gen.load("demo")(torch.zeros(2, 8), scale=1.0)
     assert advice in str(caught.value)
 
 
-def test_threads_do_not_share_parameters(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_threads_do_not_share_parameters(cuda: StubDriver) -> None:
     demo = dsv4gen.load("demo")
     buffers = [torch.zeros(rows, 8) for rows in range(1, 9)]
 
@@ -164,7 +168,8 @@ def test_threads_do_not_share_parameters(cuda: StubDriver, host: HostPlatform) -
         assert buffers[rows - 1].data_ptr() == data and scale == rows and launch.grid[0] == rows
 
 
-def test_unchecked_calls_launch_the_same(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_unchecked_calls_launch_the_same(cuda: StubDriver) -> None:
     data, out = torch.zeros(3, 100), torch.zeros(3)
     demo = dsv4gen.load("demo")
     demo(data, out, scale=2.0)
@@ -174,14 +179,16 @@ def test_unchecked_calls_launch_the_same(cuda: StubDriver, host: HostPlatform) -
     assert len(others) == 2 and all(other == first for other in others)
 
 
-def test_unchecked_still_refuses_what_cannot_be_packed(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_unchecked_still_refuses_what_cannot_be_packed(cuda: StubDriver) -> None:
     demo = dsv4gen.load("demo", checked=False)
     with pytest.raises(ArgumentError, match="scale is 'x', not a number"):
         demo(torch.zeros(3, 100), torch.zeros(3), scale="x")
     assert cuda.count("launches") == 0
 
 
-def test_loading_twice_loads_the_module_once(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_loading_twice_loads_the_module_once(cuda: StubDriver) -> None:
     for _ in range(3):
         dsv4gen.load("demo")(torch.zeros(3, 100), scale=1.0)
     assert cuda.count("modules") == 1 and cuda.count("launches") == 3
@@ -197,7 +204,8 @@ def test_remembered_shapes_stay_bounded(cuda: StubDriver, host: HostPlatform, mo
     assert [launch.stream or 0 for launch in cuda.launches()] == list(range(170))
 
 
-def test_nothing_is_written_beside_the_sources(cuda: StubDriver, host: HostPlatform, generated: Path) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("cuda", "host")
+def test_nothing_is_written_beside_the_sources(generated: Path) -> None:
     before = sorted(path.name for path in generated.rglob("*"))
     dsv4gen.load("demo")(torch.zeros(2, 8), scale=1.0)
     assert sorted(path.name for path in generated.rglob("*")) == before

@@ -89,8 +89,9 @@ def test_the_bare_function_is_never_traced() -> None:
         torch.compile(lambda data: raw(data, scale=1.0), backend="eager", fullgraph=True)(torch.rand(3, 8))
 
 
+@pytest.mark.usefixtures("host")
 @pytest.mark.usefixtures("fresh_dynamo")
-def test_dynamo_never_enters_the_loader(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+def test_dynamo_never_enters_the_loader(cuda: StubDriver) -> None:
     """Loaded but never called: the first run of the compiled function loads the kernel, outside of the trace."""
     demo = dsv4gen.load("demo")
 
@@ -103,7 +104,8 @@ def test_dynamo_never_enters_the_loader(cuda: StubDriver, host: HostPlatform) ->
     assert [cuda.symbol(launch) for launch in cuda.launches()] == ["demo_small"]
 
 
-def test_fake_tensors_have_no_memory(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_fake_tensors_have_no_memory(cuda: StubDriver) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     demo = dsv4gen.load("demo")
@@ -115,7 +117,8 @@ def test_fake_tensors_have_no_memory(cuda: StubDriver, host: HostPlatform) -> No
     assert cuda.count("launches") == 0
 
 
-def test_the_op_loads_what_nobody_loaded(cuda: StubDriver, host: HostPlatform) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("host")
+def test_the_op_loads_what_nobody_loaded(cuda: StubDriver) -> None:
     dsv4gen.load("demo")
     torch.ops.dsv4gen.demo_run(torch.zeros(3, 8), torch.zeros(3), torch.zeros(3), None, 1.0, kind="extra")
     assert cuda.count("launches") == 1
