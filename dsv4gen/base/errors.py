@@ -183,8 +183,11 @@ class Problems(DsvError):
 
 
 def raise_all(errors: Iterable[DsvError]) -> None:
-    """Raise the single error, or all of them as `Problems`; return when there is none."""
-    found = list(errors)
+    """Raise the single error, or all of them as `Problems`; return when there is none.
+
+    The same mistake found from several sides is reported once.
+    """
+    found = list({(error.code, str(error)): error for error in errors}.values())
     if len(found) == 1:
         raise found[0]
     if found:

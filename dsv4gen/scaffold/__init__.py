@@ -3,5 +3,5 @@
 home        where new files belong, and writing all of them or none
 target      a platform file that takes its facts from the nearest target
 family      a family with a tiny kernel that builds, verifies and is tested
-family/     the texts of that family, one folder per language
+texts/      that family, with `@name@` for its name, one folder per language
 """

@@ -1,6 +1,6 @@
 """`dsv4gen new-family`: spec, template, reference, cases and test of a family that counts positive entries.
 
-The texts lie in `family/`; `@name@` stands for the family. They are a working family, so what is wrong after an edit
+The texts lie in `texts/`; `@name@` stands for the family. They are a working family, so what is wrong after an edit
 is the edit.
 """
 
@@ -17,7 +17,7 @@ from dsv4gen.scaffold.home import Home, find_home, write_new
 #: language -> the part of a template's name that tells editors what it is
 LANGUAGES = {"hip_cuda": "cu", "triton": "py"}
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_TEXTS = Path(__file__).parent / "family"
+_TEXTS = Path(__file__).parent / "texts"
 #: a family named so would have the file name of another family's cases
 _CASES = "_cases"
 
