@@ -147,7 +147,7 @@ def run(
         wave_count=waves,
         order=order,
         ids_in_ttmp=int(lowered.generation.ids_in_ttmp),
-        line_bytes=lowered.generation.cache_line,
+        line_shift=lowered.generation.cache_line.bit_length() - 1,
         banks=lowered.generation.lds_banks,
         fp16_overflow=int(descriptor.fp16_overflow),
         count_memory=int(options.count_memory),

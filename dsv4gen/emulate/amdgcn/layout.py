@@ -110,7 +110,7 @@ class Launch(ctypes.Structure):
         ("id_slot", ctypes.c_int32 * 3),
         ("scratch_offset_slot", ctypes.c_int32),
         ("ids_in_ttmp", U32),
-        ("line_bytes", U32),
+        ("line_shift", U32),
         ("banks", U32),
         ("fp16_overflow", U32),
         ("count_memory", U32),

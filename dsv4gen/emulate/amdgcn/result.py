@@ -33,6 +33,7 @@ _TRAPS = (
     "s_trap",
     "buffer descriptor with swizzling",
     "misaligned access",
+    "relative register number outside the wave's registers",
 )
 _MANY = 126  # wave number in a record that stands for several waves
 

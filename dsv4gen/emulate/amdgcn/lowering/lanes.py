@@ -144,6 +144,16 @@ def _exchange(builder: Builder, record: Instruction, name: str) -> None:
     builder.emit(".exchange", d=_row(builder, first), a=_row(builder, second), immediate=width)
 
 
+def _pair_rows(builder: Builder, record: Instruction, _: str) -> None:
+    """v_pk_mov_b32: op_sel[0] picks a row of the first source, op_sel[1] one of the second."""
+    target, first, second = record.operands
+    selected = list_modifier(record, "op_sel", (0, 0))
+    rows = [
+        builder.row(operand, "u64") + 256 * select for operand, select in zip((first, second), selected, strict=False)
+    ]
+    builder.emit(".pair_rows", d=_row(builder, target), a=rows[0], b=rows[1])
+
+
 def _swap_rows(builder: Builder, record: Instruction, _: str) -> None:
     first, second = record.operands
     builder.emit(".swap_rows", d=_row(builder, first), a=_row(builder, second))
@@ -165,4 +175,5 @@ _LOWERINGS = {
     "v_permlane16_swap_b32": _exchange,
     "v_permlane32_swap_b32": _exchange,
     "v_swap_b32": _swap_rows,
+    "v_pk_mov_b32": _pair_rows,
 }

@@ -17,6 +17,7 @@ from dsv4gen.emulate.amdgcn.lowering.builder import Builder, Op, Unsupported
 from dsv4gen.emulate.amdgcn.lowering.lanes import lower_lanes
 from dsv4gen.emulate.amdgcn.lowering.matrix import lower_matrix
 from dsv4gen.emulate.amdgcn.lowering.memory import lower_lds, lower_memory
+from dsv4gen.emulate.amdgcn.lowering.relative import IndexMode, lower_relative
 from dsv4gen.emulate.amdgcn.lowering.scalar import (
     lower_mode,
     lower_program_counter,
@@ -92,13 +93,14 @@ def lower(program: Program) -> Lowered:
     generation = generation_of(program.descriptor.target)
     vectors, accumulators = _register_counts(program)
     builder = Builder(generation, program.descriptor.wave, vectors, accumulators)
+    mode = IndexMode()
     first_op: list[int] = []
     missing: dict[str, str] = {}
     for index, record in enumerate(program.instructions):
         first_op.append(len(builder.ops))
         builder.begin(index)
         try:
-            _lower_instruction(builder, record, _next_address(program, index))
+            _lower_instruction(builder, record, _next_address(program, index), mode)
         except Unsupported as error:
             missing.setdefault(record.mnemonic, f"{record.text}: {error.message}")
     if missing:
@@ -137,8 +139,10 @@ def _register_counts(program: Program) -> tuple[int, int]:
     return counts["v"], counts["a"]
 
 
-def _lower_instruction(builder: Builder, record: Instruction, next_address: int) -> None:
+def _lower_instruction(builder: Builder, record: Instruction, next_address: int, mode: IndexMode) -> None:
     name = canonical(record.mnemonic)
+    if lower_relative(builder, record, name, mode):
+        return
     if record.second is not None:
         second = record.second
         lower_dual(builder, _vector_row(record), _vector_row(second))

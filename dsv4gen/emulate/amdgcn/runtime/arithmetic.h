@@ -296,6 +296,13 @@ template <class T> ALWAYS_INLINE Scaled<T> division_scale(T a, T b, T c, i32 far
 ALWAYS_INLINE Scaled<f32> division_scale(f32 a, f32 b, f32 c) { return division_scale(a, b, c, 96, 64, 23); }
 ALWAYS_INLINE Scaled<f64> division_scale(f64 a, f64 b, f64 c) { return division_scale(a, b, c, 768, 128, 53); }
 
+// v_div_fmas: takes back the scaling of v_div_scale. AMD's pseudocode multiplies by 2^32 (2^64), which cannot undo
+// a scaling by 2^64 (2^128) in either direction; the direction follows from the size of the quotient c so far.
+template <class T> ALWAYS_INLINE T division_fused(T a, T b, T c, bool rescale, i32 power) {
+  const T quotient = fused(a, b, c);
+  if (!rescale) return quotient;
+  return scaled(quotient, (c < 0 ? -c : c) >= 1 ? power : -power);
+}
 // v_div_fixup: `a` is the quotient so far, b the denominator, c the numerator.
 template <class T> ALWAYS_INLINE T division_fixup(T a, T b, T c) {
   const bool negative = __builtin_signbit(b) != __builtin_signbit(c);
@@ -306,7 +313,10 @@ template <class T> ALWAYS_INLINE T division_fixup(T a, T b, T c) {
   if ((b == 0 && c == 0) || (size_b == infinity && size_c == infinity)) return -static_cast<T>(__builtin_nan(""));
   if (b == 0 || size_c == infinity) return sign * infinity;
   if (size_b == infinity || c == 0) return sign * 0;
-  if (raw_exponent(c) - raw_exponent(b) < (sizeof(T) == 8 ? -1075 : -150)) return sign * 0;
+  // Quotients that certainly leave the range: the steps before may have made a NaN of them.
+  const i32 size_of_quotient = raw_exponent(c) - raw_exponent(b);
+  if (size_of_quotient < (sizeof(T) == 8 ? -1075 : -150)) return sign * 0;
+  if (size_of_quotient > (sizeof(T) == 8 ? 1024 : 128)) return sign * infinity;
   const T size = a < 0 ? -a : a;
   return negative ? -size : size;
 }
@@ -354,6 +364,10 @@ ALWAYS_INLINE i32 dot_i16(u32 a, u32 b, i32 sum) {
 template <class A, class B> ALWAYS_INLINE f32 dot_small(u32 a, u32 b, f32 sum) {
   for (u32 i = 0; i < 4; ++i) sum += A::decode(byte_of(a, i)) * B::decode(byte_of(b, i));
   return sum;
+}
+// Adds random bits below fp16's last bit, then cuts.
+ALWAYS_INLINE u32 f32_to_f16_stochastic(f32 x, u32 random) {
+  return is_finite(x) ? f32_to_f16_toward_zero(f32_from(bits_of(x) + (random & 0x1fff))) : f32_to_f16(x);
 }
 // The power of two that the exponent of an fp32 operand stands for.
 ALWAYS_INLINE f64 scale_of(u32 x) { return e8m0_to_f64(x >> 23 & 255); }

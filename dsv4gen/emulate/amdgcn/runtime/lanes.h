@@ -299,3 +299,21 @@ inline void finish_f32x2(Wave& w, const Op& o) {
     for (Lane lane = 0; lane < w.lanes; ++lane)
       put_f32(row + r, lane, w.mask[lane], unit_range(f32_from(source[lane + r])));
 }
+
+// v_pk_mov_b32: d = the row a, then the row b.
+inline void pair_rows(Wave& w, const Op& o) {
+  const u32 *low = dwords(w, o.a), *high = dwords(w, o.b);
+  u32* row = dwords(w, o.d);
+  for (Lane lane = 0; lane < w.lanes; ++lane)
+    put_u64(row, lane, w.mask[lane], low[lane] | static_cast<u64>(high[lane]) << 32);
+}
+// Moves from or to a register whose number is relative: b = the scalar index; immediate = the first register's number,
+// immediate2 = which side is relative (1 = source, 2 = result).
+inline void move_relative(Wave& w, const Op& o) {
+  const u64 index = *dwords(w, o.b);
+  if (index + static_cast<u64>(o.immediate) >= w.launch->poisoned_rows)
+    return trap(w, o, kBadRegister, 0, index + static_cast<u64>(o.immediate), 0);
+  const u32* source = dwords(w, o.a) + (o.immediate2 == 1 ? index * kRowLanes : 0);
+  u32* row = dwords(w, o.d) + (o.immediate2 == 2 ? index * kRowLanes : 0);
+  for (Lane lane = 0; lane < w.lanes; ++lane) put_u32(row, lane, w.mask[lane], source[lane]);
+}

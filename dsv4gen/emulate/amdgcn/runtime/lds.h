@@ -134,32 +134,41 @@ ALWAYS_INLINE u8* lds_write(Wave& w, const Op& o, u32 lane, u32 address, u32 byt
 
 // Counts the extra cycles that bank conflicts cost: lanes go in groups that could use every bank once, and a group
 // takes as many cycles as the fullest bank has different dwords.
+struct BankGroup {
+  static constexpr u32 kMost = 256, kNone = ~0u;
+  u32 first[64], others[kMost], kept = 0, fullest = 1;
+  u8 used[64];
+  explicit BankGroup(u32 banks) {
+    for (u32 i = 0; i < banks; ++i) first[i] = kNone;
+  }
+  void add(u32 dword, u32 bank) {
+    if (first[bank] == dword) return;
+    if (first[bank] == kNone) {
+      first[bank] = dword;
+      used[bank] = 1;
+      return;
+    }
+    for (u32 i = 0; i < kept; ++i)
+      if (others[i] == dword) return;
+    others[kept++] = dword;
+    if (++used[bank] > fullest) fullest = used[bank];
+  }
+};
+
 inline __attribute__((noinline)) void count_banks(Wave& w, const Op& o, const u32* addresses, u32 offset, u32 dwords_per_lane) {
   Launch& launch = *w.launch;
   if (!launch.count_memory) return;
-  const u64 exec = exec_of(w);
-  const u32 group = launch.banks / dwords_per_lane;
-  u64 conflicts = 0;
-  for (u32 first = 0; first < w.lanes; first += group) {
-    u32 seen[64 * 4];  // by bank: the dwords found so far, up to `used`
-    u8 used[64] = {};
-    u32 fullest = 0, kept = 0;
-    u32 bank_of[64 * 4];
-    for (u32 lane = first; lane < first + group && lane < w.lanes; ++lane) {
-      if (!(exec >> lane & 1)) continue;
-      for (u32 part = 0; part < dwords_per_lane; ++part) {
-        const u32 dword = (addresses[lane] + offset) / 4 + part, bank = dword % launch.banks;
-        bool known = false;
-        if (used[bank])
-          for (u32 i = 0; i < kept && !known; ++i) known = bank_of[i] == bank && seen[i] == dword;
-        if (known) continue;
-        seen[kept] = dword;
-        bank_of[kept++] = bank;
-        fullest = ++used[bank] > fullest ? used[bank] : fullest;
-      }
-    }
-    if (fullest > 1) conflicts += fullest - 1;
+  const u32 lanes_at_once = launch.banks / dwords_per_lane;
+  MemoryCount& count = launch.memory_counts[o.instruction];
+  for (u32 begin = 0; begin < w.lanes; begin += lanes_at_once) {
+    BankGroup group(launch.banks);
+    for (u32 lane = begin; lane < begin + lanes_at_once && lane < w.lanes; ++lane)
+      if (w.mask[lane])
+        for (u32 part = 0; part < dwords_per_lane; ++part) {
+          const u32 dword = (addresses[lane] + offset) / 4 + part;
+          group.add(dword, dword & (launch.banks - 1));
+        }
+    count.conflicts += group.fullest - 1;
   }
-  launch.memory_counts[o.instruction].conflicts += conflicts;
-  launch.memory_counts[o.instruction].lanes += static_cast<u32>(__builtin_popcountll(exec));
+  count.lanes += static_cast<u32>(__builtin_popcountll(exec_of(w)));
 }

@@ -68,7 +68,7 @@ inline __attribute__((noinline)) void count_lines(Wave& w, const Op& o, const u3
     const u32 lane = static_cast<u32>(__builtin_ctzll(left));
     const u64 address = get_u64(addresses, lane);
     if (address >= kOutsideBuffer) continue;
-    for (u64 line = address / launch.line_bytes; line <= (address + bytes - 1) / launch.line_bytes; ++line) {
+    for (u64 line = address >> launch.line_shift; line <= (address + bytes - 1) >> launch.line_shift; ++line) {
       if (line == previous) continue;
       previous = line;
       u32 place = static_cast<u32>(line * 0x9e3779b97f4a7c15ull >> 55);

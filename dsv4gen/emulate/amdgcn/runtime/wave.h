@@ -25,6 +25,7 @@ enum TrapKind : u32 {
   kTrapInstruction,
   kUnsupportedDescriptor,
   kMisaligned,
+  kBadRegister,
 };
 
 enum FindingKind : u32 {
@@ -121,7 +122,7 @@ struct Launch {
   i32 id_slot[3];  // scalar slots of the block's x, y, z, or -1
   i32 scratch_offset_slot;
   u32 ids_in_ttmp;
-  u32 line_bytes, banks, fp16_overflow, count_memory;
+  u32 line_shift, banks, fp16_overflow, count_memory;
   u32 epoch, block_epoch;
   u32 block_id[3];
   u32 finding_count;

@@ -36,6 +36,8 @@ LANE_STEPS = {
     ".swap_halves": "lane_swap_halves",
     ".exchange": "lane_exchange",
     ".swap_rows": "swap_rows",
+    ".pair_rows": "pair_rows",
+    ".move_relative": "move_relative",
     ".read_first_lane": "read_first_lane",
     ".read_lane": "read_lane",
     ".write_lane": "write_lane",
