@@ -219,3 +219,13 @@ def _set_log_level() -> None:
 
 
 torch_ops.set_loader(_load_for_op)
+
+
+def _keep_dynamo_out(*functions: Any) -> None:
+    """torch.compile must not follow a loader; met inside a compiled function it stops with this sentence."""
+    for function in functions:
+        function._torchdynamo_disable = True
+        function._torchdynamo_disable_msg = "load or prewarm kernels before compiling, then call them"
+
+
+_keep_dynamo_out(load, prewarm)

@@ -1,0 +1,6 @@
+"""Entry points with the call signatures of other projects, over the loaded kernels.
+
+sglang   the DeepSeek-V4 top-k calls of sglang 0.5.23
+
+Where a signature has no room for a workspace, the module here owns one per device and stream.
+"""
