@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+_KEPT = ("DSV4GEN_REQUIRE_TOOLS",)
 _PARTS = ("dsv4gen", "specs", "templates")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "_data", "*.pyc")
 
@@ -22,13 +23,9 @@ class Checkout:
 
     def environment(self, **more: str) -> dict[str, str]:
         """This process's variables, without ours, and with the copy's package in front of the installed one."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("DSV4GEN_")}
-        own = {
-            "PYTHONPATH": str(self.root),
-            "DSV4GEN_CACHE_DIR": str(self.root / ".cache"),
-            "DSV4GEN_EXTENSIONS": "none",
-        }
-        return {**kept, **own, **more}
+        kept = {name: value for name, value in os.environ.items() if name in _KEPT or not name.startswith("DSV4GEN_")}
+        own = {"PYTHONPATH": str(self.root), "DSV4GEN_CACHE_DIR": str(self.root / ".cache")}
+        return {**kept, **own, "DSV4GEN_EXTENSIONS": "none", **more}
 
     def run(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         """A command in the copy's root; `dsv4gen` and `python` are this interpreter's."""

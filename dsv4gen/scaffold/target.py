@@ -72,7 +72,7 @@ def new_target(name: str, *, like: str | None = None, folder: Path | None = None
     specs = load_specs(*extensions.spec_folders())
     known = list_targets(specs)
     wanted = target_id.parse(name, known)
-    if str(wanted) != name:
+    if wanted.arch != name:
         raise UsageError(f"{name!r} is not an architecture's plain name", remedy=f"write {wanted.arch}")
     owners = {device: target for target in known for device in (target, *specs.platforms[target].model.also)}
     if name in owners:
@@ -149,4 +149,5 @@ def _yaml_lines(table: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}:"
             yield from (f"  {line}" for line in _yaml_lines(value))
         else:
-            yield f"{key}: {value if isinstance(value, str) else json.dumps(value)}"
+            plain = isinstance(value, str) and value.isidentifier()
+            yield f"{key}: {value if plain else json.dumps(value)}"

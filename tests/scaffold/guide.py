@@ -15,7 +15,6 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.checkout import Checkout
 
