@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 
 from dsv4gen.reference import hazards
 from dsv4gen.reference.compare import check_exact
-from dsv4gen.reference.gather_dequant import V4, gather_dequant
+from dsv4gen.reference.gather_dequant import V4, gather_dequant, store_tokens
 from dsv4gen.reference.hazards import Poisoned, poisoned
 
 #: arguments that name compile-time options
@@ -67,9 +67,24 @@ class Case:
         self.mask.check_surroundings(f"{self.name}: mask")
 
 
+def products_case(dialect: str) -> Case:
+    """Every code times every scale byte: 256 x 4 tiles of 64 codes, one scale each."""
+    count = -(-256 * 4 // V4.tiles)
+    number = torch.arange(count * V4.tiles)
+    codes = (V4.tile * (number % 4)[:, None] + torch.arange(V4.tile)).to(torch.uint8).view(count, V4.codes)
+    scales = (number // 4 % 256).to(torch.uint8).view(count, V4.tiles)
+    pool = torch.full((1, V4.page_bytes(count)), hazards.POISON_BYTE, dtype=torch.uint8)
+    rope = torch.arange(count * V4.rope, dtype=torch.int16).view(torch.bfloat16).view(count, V4.rope)
+    store_tokens(pool, count, torch.arange(count), codes, scales, rope)
+    indices = torch.arange(count, dtype=torch.int32)[None]
+    lengths = torch.tensor([count], dtype=torch.int32)
+    return _case(f"all products {dialect}", [_Scope("", pool, count, indices, lengths, dialect)], {"tokens": 1})
+
+
 def verification_cases(*, full: bool) -> Iterator[Case]:
     """Cases that reach every op in every dialect with every hazard; `full` adds one case per hazard and wide rows."""
     for dialect, other in (("e4m3fn", "e4m3fnuz"), ("e4m3fnuz", "e4m3fn")):
+        yield products_case(dialect)
         yield build_case(_SMALL, names=(*_GARBAGE, *_LENGTHS, "scale_extremes", "nan_code"), dialect=dialect)
         yield build_case(_DUAL, names=_GARBAGE, dialect=dialect, extra_dialect=other, extra_lengths=False)
     yield build_case(_DUAL, names=(*_LENGTHS, "strided", "duplicate_index"), lengths=False)
@@ -132,17 +147,22 @@ def build_case(
     scopes = [_scope("", sizes, names, dialect, lengths, generator)]
     if "extra_page_size" in shape:
         scopes.append(_scope("extra_", sizes, names, extra_dialect, extra_lengths, generator))
+    name = " ".join([*(f"{key}={value}" for key, value in shape.items()), *names])
+    return _case(name, scopes, sizes, names)
+
+
+def _case(name: str, scopes: list[_Scope], sizes: Mapping[str, int], names: tuple[str, ...] = ()) -> Case:
+    """Outputs, arguments and expected results for prepared scopes."""
+    k_offset, queries = sizes.get("k_offset", 1), sizes.get("queries", 1)
     width = sum(scope.indices.shape[1] for scope in scopes)
-    columns = sizes.get("columns", sizes["k_offset"] + width + _MARGIN)
+    columns = sizes.get("columns", k_offset + width + _MARGIN)
     out, mask = _outputs(sizes["tokens"], columns, names)
-    arguments: dict[str, object] = {"out": out.tensor, "mask": mask.tensor}
+    arguments: dict[str, object] = {"out": out.tensor, "mask": mask.tensor, "queries": queries, "k_offset": k_offset}
     for scope in scopes:
         arguments.update(scope.arguments())
-    arguments.update(queries=sizes["queries"], k_offset=sizes["k_offset"])
-    expected = _expected(scopes, out.tensor, mask.tensor.view(torch.uint8), sizes["queries"], sizes["k_offset"])
+    expected = _expected(scopes, out.tensor, mask.tensor.view(torch.uint8), queries, k_offset)
     op = "gather" if len(scopes) == 1 else "gather_dual"
-    name = " ".join([op, *(f"{key}={value}" for key, value in shape.items()), *names])
-    return Case(name, op, arguments, out, mask, *expected)
+    return Case(f"{op} {name}", op, arguments, out, mask, *expected)
 
 
 def _scope(

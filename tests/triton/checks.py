@@ -12,8 +12,7 @@ from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference import fp8
 from dsv4gen.reference.compare import check_exact
 from dsv4gen.reference.gather_dequant import V4, gather_dequant, store_tokens
-from dsv4gen.reference.gather_dequant_cases import Case, build_case
-from dsv4gen.reference.hazards import POISON_BYTE
+from dsv4gen.reference.gather_dequant_cases import Case, build_case, products_case
 
 Check = Callable[[InterpreterWorker, Path], None]
 SHAPE = {"tokens": 3, "width": 9, "page_size": 5}
@@ -49,30 +48,8 @@ def short_lengths(worker: InterpreterWorker, module: Path) -> None:
 
 def every_code_and_scale(worker: InterpreterWorker, module: Path) -> None:
     """All 256 codes times all 256 scale bytes in both dialects, exact at both ends of bf16."""
-    pool, page_size, rows = all_products()
-    indices = torch.arange(rows, dtype=torch.int32)[None]
     for dialect in fp8.DIALECTS:
-        out = torch.full((1, rows, V4.width), torch.nan, dtype=torch.bfloat16)
-        mask = torch.ones(1, rows, dtype=torch.bool)
-        expected, expected_mask = out.clone(), mask.clone()
-        worker.call(
-            module, "gather", cache=pool, indices=indices, out=out, mask=mask, page_size=page_size, dialect=dialect
-        )
-        gather_dequant(pool, indices, expected, expected_mask, page_size=page_size, dialect=dialect)
-        check_exact(out, expected, name=dialect)
-        check_exact(mask, expected_mask, name="mask")
-
-
-def all_products() -> tuple[torch.Tensor, int, int]:
-    """A pool whose rows hold every pair of code and scale byte; pool, page size, rows."""
-    tiles = 4 * 256
-    rows = -(-tiles // V4.tiles)
-    number = torch.arange(rows * V4.tiles)
-    codes = (64 * (number % 4)[:, None] + torch.arange(64)).to(torch.uint8).view(rows, V4.codes)
-    scales = (number // 4 % 256).to(torch.uint8).view(rows, V4.tiles)
-    pool = torch.full((1, V4.page_bytes(rows)), POISON_BYTE, dtype=torch.uint8)
-    store_tokens(pool, rows, torch.arange(rows), codes, scales, torch.zeros(rows, V4.rope, dtype=torch.bfloat16))
-    return pool, rows, rows
+        run(worker, module, products_case(dialect))
 
 
 def two_scopes(worker: InterpreterWorker, module: Path) -> None:

@@ -11,8 +11,8 @@ from dsv4gen.base.errors import ArgumentError, VerifyError
 from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference import fp8, hazards
 from dsv4gen.reference.compare import check_exact, check_untouched
-from dsv4gen.reference.gather_dequant import V4, gather_dequant, store_tokens
-from dsv4gen.reference.gather_dequant_cases import Case, build_case, verification_cases
+from dsv4gen.reference.gather_dequant import V4, store_tokens
+from dsv4gen.reference.gather_dequant_cases import Case, build_case, products_case, verification_cases
 from tests.triton import checks
 from tests.triton.checks import DUAL, SHAPE, run
 from tests.triton.modules import SMALL_THRESHOLDS, module, plan
@@ -35,17 +35,15 @@ def test_native_conversion_of_every_code_and_scale(
     worker: InterpreterWorker, target: str, dialect: fp8.Dialect
 ) -> None:
     """The launch functions avoid it under the interpreter; the kernel with it is the one that ships."""
-    pool, page_size, rows = checks.all_products()
-    indices = torch.arange(rows, dtype=torch.int32)[None]
-    out = torch.full((1, rows, V4.width), torch.nan, dtype=torch.bfloat16)
-    mask = torch.ones(1, rows, dtype=torch.bool)
-    numbers = (rows, 1, page_size, 1, 0, pool.stride(0), rows, 1, 0, *out.stride()[:2], *mask.stride())
-    constants = {"DIALECT": dialect.name, "HAS_LENGTHS": False, "NATIVE": True, "ROWS": 16}
+    case = products_case(dialect.name)
+    pool, indices, lengths = (case.arguments[name] for name in ("cache", "indices", "lengths"))
+    assert isinstance(pool, torch.Tensor) and isinstance(indices, torch.Tensor)
+    out, mask, rows = case.out.tensor, case.mask.tensor, indices.shape[1]
+    numbers = (rows, 1, rows, 1, 1, pool.stride(0), *indices.stride(), 1, *out.stride()[:2], *mask.stride())
+    constants = {"DIALECT": dialect.name, "HAS_LENGTHS": True, "NATIVE": True, "ROWS": 16}
     grid = [-(-rows // 16)]
-    worker.launch(module(target), "gather_scope", grid, pool, indices, indices, out, mask, *numbers, **constants)
-    expected = torch.empty_like(out)
-    gather_dequant(pool, indices, expected, mask.clone(), page_size=page_size, dialect=dialect.name)
-    check_exact(out, expected, name="out")
+    worker.launch(module(target), "gather_scope", grid, pool, indices, lengths, out, mask, *numbers, **constants)
+    case.check()
 
 
 @pytest.mark.parametrize("name", plan(TARGET).hazards)
