@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -227,3 +229,12 @@ def test_a_fresh_case_does_not_pass_unrun() -> None:
     case = build_case(SHAPE)
     with pytest.raises(VerifyError):
         case.fresh().check()
+
+
+def test_bl28_counts_do_not_specialise() -> None:
+    """One compile serves every number of tokens, rows and pages; pointers and strides stay specialised."""
+    text = module("sm_90").read_text(encoding="utf-8")
+    lists = [ast.literal_eval(found) for found in re.findall(r"do_not_specialize=(\(.*?\))\)", text)]
+    for op, unspecialised in zip(("gather", "gather_dual"), lists, strict=True):
+        counts = {field.name for field in plan("sm_90").op(op).params.fields if field.kind in ("u32", "i32")}
+        assert set(unspecialised) == counts
