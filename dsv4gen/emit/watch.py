@@ -33,7 +33,7 @@ class Rebuilt:
 
 
 def watch(make_request: Callable[[], Request], stop: threading.Event | None = None) -> Iterator[Rebuilt]:
-    """Build now and after every change, until `stop` is set or the user interrupts; interrupting is no error.
+    """Build now and after every change, until `stop` is set.
 
     `make_request` is asked for every build, so that `all` means the platform files of that moment.
 
@@ -56,7 +56,6 @@ def watch(make_request: Callable[[], Request], stop: threading.Event | None = No
         step=QUIET_MS,
         debounce=GROUP_MS,
         stop_event=stop,
-        raise_interrupt=False,
     ):
         saved = sorted({paths.display(Path(path)) for _, path in found})
         yield _rebuild(make_request, tuple(saved))

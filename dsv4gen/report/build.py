@@ -64,14 +64,21 @@ def show_drift(drift: Sequence[Drift], as_json: bool) -> int:
 
 
 def show_watch(make_request: Callable[[], Request], as_json: bool) -> None:
-    """Print one line per change until the user interrupts."""
-    for event in watch(make_request):
-        if as_json:
-            say(json.dumps({**asdict(event), "errors": [str(error) for error in event.errors]}, default=str))
-            continue
-        for error in event.errors:
-            report_error(error)
-        say(_event_line(event), "bad" if event.errors else "good")
+    """Print one line per change until the user interrupts, which is how a watch ends."""
+    try:
+        for event in watch(make_request):
+            _show_event(event, as_json)
+    except KeyboardInterrupt:
+        return
+
+
+def _show_event(event: Rebuilt, as_json: bool) -> None:
+    if as_json:
+        say(json.dumps({**asdict(event), "errors": [str(error) for error in event.errors]}, default=str))
+        return
+    for error in event.errors:
+        report_error(error)
+    say(_event_line(event), "bad" if event.errors else "good")
 
 
 def _event_line(event: Rebuilt) -> str:
