@@ -15,13 +15,10 @@ from dsv4gen.runtime import freshness, platform, selection, torch_ops
 from dsv4gen.runtime.backend import Backend, Function, Sizes
 from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.dispatch import Decision, complete_options, decide, with_facts
-from dsv4gen.runtime.driver_backend import DriverBackend
 from dsv4gen.runtime.loaded import LoadedFamily, Use
-from dsv4gen.runtime.reference_backend import NAME as REFERENCE
-from dsv4gen.runtime.reference_backend import ReferenceBackend
-from dsv4gen.runtime.triton_backend import TritonBackend
 
 _log = logging.getLogger("dsv4gen")
+REFERENCE = "reference"
 
 
 def load(
@@ -56,6 +53,8 @@ def load(
     word = target or env.text(env.TARGET)
     use = Use(target or "", checked)
     if word == REFERENCE:
+        from dsv4gen.runtime.reference_backend import ReferenceBackend
+
         entry = any_entry(family)
         chosen = complete_options(entry, options)
         return LoadedFamily(family, ReferenceBackend(family, chosen), entry, chosen, use)
@@ -81,8 +80,12 @@ def load_from(
     chosen = complete_options(entry, options)
     backend: Backend
     if entry["language"] == "triton":
+        from dsv4gen.runtime.triton_backend import TritonBackend
+
         backend = TritonBackend(family, accepted, chosen, here)
     else:
+        from dsv4gen.runtime.driver_backend import DriverBackend
+
         backend = DriverBackend(family, accepted, chosen, here, choose, cache_dir)
     return LoadedFamily(family, backend, entry, chosen, use)
 

@@ -19,6 +19,8 @@ from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.dispatch import host_axes
 
 NAMESPACE = "dsv4gen"
+#: in front of an option's name: torch passes arguments on by name beside its own, which has one called `mode`
+OPTION = "option_"
 Bound = tuple[str, ...]
 Loader = Callable[[str, str, Mapping[str, str], str], tuple[CallTable, Function]]
 
@@ -51,13 +53,14 @@ def bind_op(
     numbers = [number for number, _ in _numbers(entry, table.op)]
     empty = {**dict.fromkeys(names), **{number: 0 for number in numbers if number not in table.required_numbers}}
     dropped = set(table.optional_numbers) - set(numbers)
+    chosen = {f"{OPTION}{option}": value for option, value in options.items()}
 
     def call(*tensors: Any, **named: Any) -> Any:
         values = {**empty, **dict(zip(given, tensors, strict=False)), **named}
         if any(values[output] is None for output in outputs):
             values = make_outputs(table, values)
         arguments = {key: value for key, value in values.items() if key not in dropped}
-        torch_op(**arguments, **options, target=target)
+        torch_op(**arguments, **chosen, target=target)
         made = tuple(values[output] for output in outputs)
         return made[0] if len(made) == 1 else made
 
@@ -103,7 +106,7 @@ def schema_text(entry: Mapping[str, Any], op: str) -> str:
     words += [f"Tensor({next(letters)}!)? {space['name']}" for space in entry["ops"][op]["workspaces"]]
     words += [f"{kind} {name}" for name, kind in _numbers(entry, op)]
     words.append("*")
-    words += [f'str {name}="{option["default"]}"' for name, option in entry["options"].items()]
+    words += [f'str {OPTION}{name}="{option["default"]}"' for name, option in entry["options"].items()]
     words.append('str target=""')
     return f"({', '.join(words)}) -> ()"
 
@@ -116,13 +119,11 @@ def _define(name: str, schema: str, family: str, op: str, entry: Mapping[str, An
     library = _libraries[0]
     library.define(f"{name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
     count, options = len(_names(entry, op)), list(entry["options"])
-    defaults = [option["default"] for option in entry["options"].values()]
+    defaults = {f"{OPTION}{option}": value["default"] for option, value in entry["options"].items()}
+    defaults["target"] = ""
 
     def run(*args: Any, **chosen: str) -> None:
-        words = (
-            *(chosen.get(name, default) for name, default in zip(options, defaults, strict=True)),
-            chosen.get("target", ""),
-        )
+        words = tuple({**defaults, **chosen}.values())
         function = _bound.get((name, words))
         if function is None:
             table, raw = _loader[0](family, op, dict(zip(options, words, strict=False)), words[-1])
@@ -131,7 +132,8 @@ def _define(name: str, schema: str, family: str, op: str, entry: Mapping[str, An
 
     for key in ("CUDA", "CPU"):
         library.impl(name, run, key)
-    torch.library.register_fake(f"{NAMESPACE}::{name}", lambda *args, **chosen: None, lib=library)  # noqa: ARG005
+    # Serves fake tensors too. register_fake would do the same and search every imported module for its caller first.
+    library.impl(name, lambda *args, **chosen: None, "Meta")  # noqa: ARG005
 
 
 def _adapter(table: CallTable, names: list[str], raw: Function) -> Function:

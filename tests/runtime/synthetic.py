@@ -93,14 +93,14 @@ def demo_family() -> Json:
         "reference": "demo",
         "axes": {"rows": axis, "width": axis},
         "constants": {"limit": 1000},
-        "options": {"kind": {"choices": ["plain", "extra"], "default": "plain", "doc": "whether bias is read"}},
+        "options": {"mode": {"choices": ["plain", "extra"], "default": "plain", "doc": "whether bias is read"}},
         "variants": {"flag": "DSV4GEN_DEMO", "choices": ["new", "old"], "default": "new"},
         "ops": {
             "run": {
                 "summary": "out[row] = data[row, 0] * scale",
                 "tensors": [
                     tensor("data", "f32", ["rows", "width"], ["stride", 1], "in"),
-                    tensor("bias", "f32", ["rows"], [1], "in", when=expression(["==", "kind", ["choice", "extra"]])),
+                    tensor("bias", "f32", ["rows"], [1], "in", when=expression(["==", "mode", ["choice", "extra"]])),
                     tensor("out", "f32", ["rows"], [1], "out"),
                 ],
                 "params": {

@@ -78,7 +78,7 @@ def _table(shape: list[Any], strides: list[Any], role: str, align: int) -> CallT
         synthetic.tensor("data", "f32", ["rows", "width"], ["stride", 1], "in"),
         synthetic.tensor("other", "i32", shape, strides, role, align=align),
     ]
-    return make_table("demo", family, "run", {"kind": "plain"})
+    return make_table("demo", family, "run", {"mode": "plain"})
 
 
 TABLES = (

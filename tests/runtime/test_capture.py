@@ -22,7 +22,7 @@ def test_a_cold_kernel_under_capture_names_the_call_to_make(
     host.capturing = True
     with pytest.raises(CaptureError) as caught:
         demo(torch.zeros(2, 8), torch.zeros(2), scale=1.0)
-    call = "dsv4gen.prewarm('demo', device=0, kind='plain', shapes=[dict(rows=2, width=8)])"
+    call = "dsv4gen.prewarm('demo', device=0, mode='plain', shapes=[dict(rows=2, width=8)])"
     assert call in str(caught.value)
     assert cuda.count("modules") == cuda.count("launches") == 0 and not (tmp_path / "cache").exists()
     host.capturing = False

@@ -241,10 +241,10 @@ def test_wrong_names_are_answered_with_right_ones(monkeypatch: pytest.MonkeyPatc
     with platform.use(HostPlatform("sm_90")):
         with pytest.raises(LoadError, match="holds no demmo, only demo"):
             dsv4gen.load("demmo")
-        with pytest.raises(ArgumentError, match=r"no option 'kin' \(did you mean 'kind'"):
-            dsv4gen.load("demo", kin="plain")
-        with pytest.raises(ArgumentError, match="kind='other' is not one of plain, extra"):
-            dsv4gen.load("demo", kind="other")
+        with pytest.raises(ArgumentError, match=r"no option 'mod' \(did you mean 'mode'"):
+            dsv4gen.load("demo", mod="plain")
+        with pytest.raises(ArgumentError, match="mode='other' is not one of plain, extra"):
+            dsv4gen.load("demo", mode="other")
         with pytest.raises(LoadError, match=r"no op 'rum' \(did you mean 'run'"):
             dsv4gen.load("demo").op("rum")
         monkeypatch.setenv("DSV4GEN_DEMO", "v9")

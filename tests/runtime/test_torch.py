@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("generated")
 
 
 def _demo_reference(values: dict[str, Any], options: dict[str, str]) -> None:
-    bias = values["bias"] if options["kind"] == "extra" else 0.0
+    bias = values["bias"] if options["mode"] == "extra" else 0.0
     values["out"].copy_(values["data"][:, 0] * values["scale"] + bias)
 
 
@@ -40,19 +40,19 @@ def test_the_reference_runs_on_the_cpu_without_a_gpu() -> None:
     demo = dsv4gen.load("demo", target="reference")
     data = torch.rand(4, 8)
     assert torch.equal(demo(data, scale=2.0), data[:, 0] * 2)
-    extra = dsv4gen.load("demo", target="reference", kind="extra")
+    extra = dsv4gen.load("demo", target="reference", mode="extra")
     assert torch.equal(extra(data, torch.ones(4), scale=2.0), data[:, 0] * 2 + 1)
-    with pytest.raises(ArgumentError, match="takes no bias with kind=plain"):
+    with pytest.raises(ArgumentError, match="takes no bias with mode=plain"):
         demo(data, bias=torch.ones(4), scale=2.0)
 
 
 @pytest.mark.usefixtures("reference")
-@pytest.mark.parametrize("kind", ["plain", "extra"])
-def test_opcheck(kind: str) -> None:
-    dsv4gen.load("demo", target="reference", kind=kind)
-    bias = torch.rand(4) if kind == "extra" else None
+@pytest.mark.parametrize("mode", ["plain", "extra"])
+def test_opcheck(mode: str) -> None:
+    dsv4gen.load("demo", target="reference", mode=mode)
+    bias = torch.rand(4) if mode == "extra" else None
     args = (torch.rand(4, 8), bias, torch.zeros(4), None, 0.5)
-    torch.library.opcheck(torch.ops.dsv4gen.demo_run, args, {"kind": kind, "target": "reference"})
+    torch.library.opcheck(torch.ops.dsv4gen.demo_run, args, {"option_mode": mode, "target": "reference"})
 
 
 @pytest.mark.usefixtures("reference", "fresh_dynamo")
@@ -120,7 +120,7 @@ def test_fake_tensors_have_no_memory(cuda: StubDriver) -> None:
 @pytest.mark.usefixtures("host")
 def test_the_op_loads_what_nobody_loaded(cuda: StubDriver) -> None:
     dsv4gen.load("demo")
-    torch.ops.dsv4gen.demo_run(torch.zeros(3, 8), torch.zeros(3), torch.zeros(3), None, 1.0, kind="extra")
+    torch.ops.dsv4gen.demo_run(torch.zeros(3, 8), torch.zeros(3), torch.zeros(3), None, 1.0, option_mode="extra")
     assert cuda.count("launches") == 1
     with pytest.raises(ArgumentError, match="bias"):
         torch.ops.dsv4gen.demo_run(torch.zeros(3, 8), torch.zeros(3), torch.zeros(3), None, 1.0)

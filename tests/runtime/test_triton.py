@@ -23,8 +23,8 @@ MODULE = """\
 TRITON_RANGE = ("3.0", "99.0")
 calls = []
 
-def run(*, data, out, scale=2.0, scratch=None, kind="none"):
-    calls.append((tuple(data.shape), scale, scratch, kind))
+def run(*, data, out, scale=2.0, scratch=None, mode="none"):
+    calls.append((tuple(data.shape), scale, scratch, mode))
     out.copy_(data[:, 0] * scale)
 """
 
@@ -55,7 +55,7 @@ def _calls(demo: Any) -> list[Any]:
 
 @pytest.mark.usefixtures("folder", "host")
 def test_names_options_and_defaults_reach_the_launcher() -> None:
-    demo = dsv4gen.load("demo", kind="extra")
+    demo = dsv4gen.load("demo", mode="extra")
     data, bias = torch.rand(3, 8), torch.zeros(3)
     assert torch.equal(demo(data, bias), data[:, 0] * 2)
     out, scratch = torch.zeros(3), torch.zeros(8, dtype=torch.uint8)
@@ -74,7 +74,7 @@ def test_arguments_are_checked_like_any_others() -> None:
         demo(torch.zeros(3, 8).double())
     with pytest.raises(ArgumentError, match="no argument 'sale'"):
         demo(torch.zeros(3, 8), sale=1)
-    with pytest.raises(ArgumentError, match="takes no bias with kind=plain"):
+    with pytest.raises(ArgumentError, match="takes no bias with mode=plain"):
         demo(torch.zeros(3, 8), bias=torch.zeros(3))
     assert _calls(demo) == []
     dsv4gen.load("demo", checked=False)(torch.zeros(3, 8).double(), torch.zeros(3))
