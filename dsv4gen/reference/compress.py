@@ -98,7 +98,7 @@ def pool(values: Tensor, scores: Tensor, valid: Tensor | None = None) -> Tensor:
     weights = torch.exp(scores - torch.where(largest == -torch.inf, 0.0, largest))
     total = weights.sum(-2)
     mean = (weights * values).sum(-2) / total
-    return torch.where(total == 0, 0.0, mean)
+    return torch.where(total == 0, torch.zeros_like(mean), mean)
 
 
 def rms_norm(rows: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -128,8 +128,7 @@ def hadamard(rows: Tensor) -> Tensor:
     matrix = torch.ones(1, 1, dtype=torch.float64)
     while matrix.shape[0] < size:
         matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
-    transformed = torch.matmul(rows.double(), matrix)
-    return transformed / float(size) ** 0.5
+    return torch.matmul(rows.double(), matrix / float(size) ** 0.5)
 
 
 def window_of(sequence: Tensor, end: int, bias: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor, Tensor]:

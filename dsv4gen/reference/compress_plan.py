@@ -30,7 +30,9 @@ INVALID = -1
 class Ring(Protocol):
     """The state rows of a pool: `size` rows per request or per page of tokens, used in turn."""
 
-    size: int
+    @property
+    def size(self) -> int:
+        """Rows of one ring."""
 
     def row(self, request: int, position: int) -> int:
         """The state row of a request's position."""

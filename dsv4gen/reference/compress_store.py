@@ -103,6 +103,7 @@ def encode_rows(rows: Tensor, record: str, quant: Quantizer) -> tuple[Tensor, Te
     if record == "idx_fp8_132":
         values = quant.prepared(rows)
         scales = quant.scale(values.abs().amax(-1))
+        scales = torch.where(torch.isnan(scales), torch.nan, scales)
         return quant.codes(values, scales[:, None]), scales[:, None].contiguous().view(torch.uint8)
     tiles = quant.prepared(rows[:, : V4.codes]).view(count, V4.tiles, V4.tile)
     scale_bytes = fp8.encode_scale(quant.scale(tiles.abs().amax(-1)))

@@ -1,0 +1,59 @@
+"""Shipped compress kernels through Triton's real compiler: spills, shared memory, access widths, 64-bit addresses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dsv4gen.toolchain import check_budget
+from tests.compress import compiled
+from tests.compress.compiled import TARGETS
+from tests.compress.modules import module, plan
+from tests.tools import need_module
+from tests.triton.compiled import access_widths
+
+pytestmark = pytest.mark.usefixtures("triton")
+#: the kernels of the decode and prefill path; the others are compiled by `verify`
+MAIN = ("decode_four", "decode_many", "prefill_four", "prefill_many")
+
+
+@pytest.fixture(scope="session")
+def triton() -> None:
+    need_module("triton")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_spills_little_shared_memory_and_wide_loads(target: str) -> None:
+    record = compiled.record(target)
+    for variant, built in compiled.compile_target(target, MAIN).items():
+        (kernel,) = built.code.kernels
+        assert built.shared_bytes <= 8192, variant.name
+        budget = check_budget(kernel, record, expected_shared=built.shared_bytes, threads=built.threads)
+        assert not budget, (variant.name, budget)
+        assert access_widths(built.code.assembly or "")["load"] >= 16, variant.name
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bl21_addresses_are_64_bit(target: str) -> None:
+    """A state row's offset is a 64-bit product."""
+    wide = r"v_mad_u?i?64_[iu]32|v_mad_nc_|v_mul_hi_|s_mul_u64|s_mul_hi|mul\.lo\.s64|mad\.lo\.s64|mul\.wide"
+    for variant, built in compiled.compile_target(target, MAIN).items():
+        assert re.search(wide, built.code.assembly or ""), variant.name
+
+
+def test_rotation_stays_in_registers() -> None:
+    """B18: no kernel stores to memory what it loads again: each output is stored once, the state aside."""
+    text = module("sm_90").read_text(encoding="utf-8")
+    body = text[text.index("def rotate(") : text.index("def encode(")]
+    assert "tl.store" not in body and "tl.load" not in body
+    assert "autotune" not in text and "enable_fp_fusion" in text
+
+
+@pytest.mark.parametrize("target", ["gfx942", "sm_90"])
+def test_a_ratio_four_row_fills_its_lanes(target: str) -> None:
+    """Four elements a lane: 16-byte accesses, and no row of the window in another warp."""
+    for bucket in plan(target).kernel("decode_four").buckets:
+        head_dim = 512 if bucket.when.evaluate({"head_dim": 512}) else 128
+        lanes = bucket.tile["num_warps"] * compiled.record(target).wave.launch
+        assert lanes * 4 == head_dim or (head_dim == 128 and bucket.tile["num_warps"] == 1)

@@ -1,0 +1,67 @@
+"""Planted defects: each is rejected by the checks named here, so the checks see what they claim to see."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dsv4gen.base import paths
+from dsv4gen.base.errors import EmulationError, VerifyError
+from dsv4gen.interpret import InterpreterWorker
+from tests.compress import checks
+from tests.compress.modules import module
+from tests.compress.readers import round_trip
+
+CHECKS = {**checks.CHECKS, "round_trip": round_trip}
+#: planted defect -> checks that must each reject it; with the report that it stands for
+MUTATIONS = {
+    "no_infinity_guard": ("infinite_scores", "pooling"),  # B1, B16, BL-18
+    "zero_over_zero": ("nan_scores", "pooling"),  # B1, BL-19
+    "write_slot_zero": ("invalid_decode",),  # B2, BL-22
+    "sentinel_scores": ("pooling",),  # B3, BL-19
+    "boundary_stored": ("invalid_decode",),  # B4
+    "unchecked_slot": ("invalid_decode",),  # B4, B14, BL-22
+    "pad_missing": ("plan_builders",),  # B5
+    "tail_not_filled": ("plan_builders",),  # B6
+    "pages_of_ring_start": ("plan_builders",),  # B9
+    "wrong_store_dialect": ("quantizer_bytes", "option_choices"),  # B10
+    "negative_zero": ("quantizer_bytes",),  # B10
+    "early_saturation": ("quantizer_bytes",),  # B11
+    "round_half_up": ("quantizer_bytes",),  # B11
+    "scale_rounded_down": ("quantizer_bytes", "first_group"),
+    "invalid_plan_as_row": ("split_pooling",),  # B14
+    "ragged_unchecked": ("ragged_bounds",),  # B15
+    "rope_in_place": ("pooled_input", "first_group"),  # B18
+    "rope_negated": ("pooled_input",),
+    "half_hadamard": ("schedules_paged",),  # B18
+    "clamp_page": ("invalid_decode",),  # B19, BL-22
+    "write_before_read": ("schedules_four", "schedules_many"),  # B21
+    "offset_32bit": ("far_rows",),  # BL-21
+    "slot_offset_32bit": ("far_rows",),  # BL-21
+    "flat_scales": ("first_group", "round_trip"),  # BL-25
+    "pad_row_compressed": ("invalid_decode",),
+    "unmasked_overlap": ("first_group",),
+    "wrong_bias_row": ("first_group",),
+    "bias_twice": ("option_choices",),
+    "norm_without_eps": ("nan_scores",),
+    "stale_online": ("online_prefill_and_decode",),
+}
+TEMPLATES = (
+    "triton/compress.py.jinja", "triton/compress_pool.py.jinja", "triton/compress_rows.py.jinja",
+    "triton/compress_plan.py.jinja", "triton/compress_calls.py.jinja", "macros/pool.py.jinja", "macros/norm.py.jinja",
+    "macros/rope.py.jinja", "macros/store.py.jinja",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mutation", "check"), [(mutation, check) for mutation, found in MUTATIONS.items() for check in found]
+)
+def test_defect_is_rejected(worker: InterpreterWorker, mutation: str, check: str) -> None:
+    with pytest.raises((VerifyError, EmulationError)):
+        CHECKS[check](worker, module("gfx950", mutation))
+
+
+def test_every_switch_of_the_templates_is_tried() -> None:
+    text = "".join((paths.templates() / name).read_text(encoding="utf-8") for name in TEMPLATES)
+    assert set(re.findall(r"'(\w+)' (?:not )?in mutations", text)) == set(MUTATIONS)
