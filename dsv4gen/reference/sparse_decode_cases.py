@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -17,7 +18,7 @@ from dsv4gen.reference import fp8, hazards
 from dsv4gen.reference.compare import check_attention, check_lse
 from dsv4gen.reference.gather_dequant import V4, store_tokens, valid_entries
 from dsv4gen.reference.hazards import Poisoned, poisoned
-from dsv4gen.reference.sparse_decode import Scope, attend
+from dsv4gen.reference.sparse_decode import Scope, attend, attend_rows, merge_lse
 
 SCALE = 512**-0.55
 #: every byte of an unselected slot: NaN as a code of e4m3fn, as a scale and as bf16
@@ -42,7 +43,8 @@ class Case:
     @property
     def options(self) -> Mapping[str, str]:
         """Compile-time options among the arguments."""
-        return {name: str(self.arguments[name]) for name in OPTIONS if name in self.arguments}
+        chosen = {name: str(self.arguments[name]) for name in OPTIONS if name in self.arguments}
+        return {**chosen, "scopes": "two" if "extra_cache" in self.arguments else "one"}
 
     def check(self) -> None:
         """Compare with the reference by the contract's rule; poison around the outputs is intact.
@@ -68,7 +70,7 @@ def build_case(
     seed: int = 0,
     **arguments: object,
 ) -> Case:
-    """A case of op `attend`, or of `attend_dual` where the shape names an `extra_page_size`.
+    """A case of op `attend`, with two scopes where the shape names an `extra_page_size`.
 
     Args:
         shape: tokens, heads, width, page_size, and optionally pages, queries, value_width, extra_*.
@@ -103,9 +105,8 @@ def build_case(
     for prefix, scope in scopes.items():
         inputs.update({f"{prefix}{name}": value for name, value in _scope_arguments(scope).items()})
     inputs.update(scale=SCALE, queries=sizes["queries"], **arguments)
-    op = "attend" if len(scopes) == 1 else "attend_dual"
-    name = " ".join([op, *(f"{key}={value}" for key, value in shape.items()), *names])
-    return Case(name, op, inputs, out, lse, *expected)
+    name = " ".join(["attend", *(f"{key}={value}" for key, value in shape.items()), *names])
+    return Case(name, "attend", inputs, out, lse, *expected)
 
 
 def sink_logits(heads: int, kind: str, generator: Generator) -> Tensor | None:
@@ -126,7 +127,48 @@ def fill_pool(pool: Tensor, page_size: int, slots: Tensor, dialect: str, generat
     values = (_normal((count, V4.width), generator) / 10).clamp(-1, 1)
     tiles = values[:, : V4.codes].reshape(count, V4.tiles, V4.tile)
     codes, scales = fp8.quantize_tiles(tiles, fp8.dialect_of(dialect))
-    store_tokens(pool, page_size, slots, codes.view(count, -1), scales, values[:, V4.codes :].bfloat16())
+    store_tokens(pool, page_size, slots, codes.view(count, V4.codes), scales, values[:, V4.codes :].bfloat16())
+
+
+def build_rows_case(tokens: int, heads: int, width: int, *, seed: int = 0) -> Case:
+    """A case of op `attend_rows`: NaN where masked, a row without a valid key where there are several tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = (_normal((tokens, width, V4.width), generator) / 10).bfloat16()
+    mask = torch.rand(tokens, width, generator=generator) < 0.4
+    mask[1:2] = True
+    rows[mask] = torch.nan
+    q = _normal((tokens, heads, V4.width), generator).bfloat16()
+    sink = sink_logits(heads, "mixed", generator)
+    out, lse = _outputs(tokens, heads, V4.width, ())
+    inputs = {"q": q, "rows": rows, "mask": mask, "sink": sink, "scale": SCALE, "out": out.tensor, "lse": lse.tensor}
+    expected = attend_rows(q, rows, mask, scale=SCALE, sink=sink)
+    return Case(f"attend_rows {tokens} {heads} {width}", "attend_rows", inputs, out, lse, *expected)
+
+
+def build_merge_case(splits: int, tokens: int, heads: int, *, seed: int = 0) -> Case:
+    """A case of op `merge_lse`: a third of the parts is empty, with NaN results and infinities of either sign."""
+    generator = torch.Generator().manual_seed(seed)
+    parts = torch.randn(splits, tokens, heads, V4.width, generator=generator)
+    lses = 20 * torch.randn(splits, tokens, heads, generator=generator)
+    drawn = torch.rand(lses.shape, generator=generator)
+    lses[drawn < 0.15], lses[drawn > 0.85] = torch.inf, -torch.inf
+    lses[:, :1, :1] = torch.inf
+    parts[torch.isinf(lses)] = torch.nan
+    sink = sink_logits(heads, "mixed", generator)
+    out, lse = _outputs(tokens, heads, V4.width, ())
+    inputs = {"parts": parts, "lses": lses, "sink": sink, "out": out.tensor, "lse": lse.tensor}
+    return Case(
+        f"merge_lse {splits} {tokens} {heads}", "merge_lse", inputs, out, lse, *merge_lse(parts, lses, sink=sink)
+    )
+
+
+def workspaces(tokens: int, heads: int, parts: int) -> dict[str, Tensor]:
+    """Arguments for a call in parts: stale NaN where a part without keys leaves them as they are, zero counters."""
+    return {
+        "part_results": torch.full((tokens * heads * parts * V4.width,), torch.nan),
+        "part_lses": torch.full((tokens * heads * parts,), torch.nan),
+        "counters": torch.zeros(tokens * heads, dtype=torch.int32),
+    }
 
 
 def verification_cases(full: bool) -> Iterator[Case]:
@@ -134,13 +176,16 @@ def verification_cases(full: bool) -> Iterator[Case]:
     single = {"tokens": 2, "heads": 16, "width": 65, "page_size": 64, "pages": 2}
     dual = {**single, "extra_width": 33, "extra_page_size": 2, "extra_pages": 20, "queries": 2}
     garbage = ("index_minus_one", "index_past_end", "index_garbage", "length_zero", "length_above_width")
-    yield build_case(single, names=garbage)
-    for splits in (1, 3):
-        for reduce in ("kernel", "last_arriver"):
-            yield build_case(dual, names=garbage, splits=splits, reduce=reduce, extra_dialect="e4m3fnuz")
+    yield build_case(single, names=garbage, splits=1)
+    yield build_case(dual, names=garbage, splits=1, extra_dialect="e4m3fnuz")
+    for reduce in ("kernel", "last_arriver"):
+        room: dict[str, Any] = workspaces(2, 16, 3)
+        yield build_case(dual, names=garbage, splits=3, reduce=reduce, **room)
+    yield build_rows_case(2, 16, 65)
+    yield build_merge_case(3, 2, 16)
     if full:
         for heads in (1, 20, 64, 128):
-            yield build_case({**dual, "heads": heads}, sink="finite", seed=heads)
+            yield build_case({**dual, "heads": heads}, sink="finite", seed=heads, splits=1)
 
 
 def _scope(

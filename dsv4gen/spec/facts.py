@@ -190,9 +190,10 @@ class Fp8(Model):
 
 
 class Bf16(Model):
-    """How f32 becomes bf16."""
+    """How f32 becomes bf16, and whether bf16 values multiply as they are or are widened to f32 for it."""
 
     convert: Literal["native", "software"]
+    multiply: Literal["native", "widened"]
 
 
 class Atomics(Model):
