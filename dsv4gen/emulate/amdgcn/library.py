@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,14 +31,14 @@ from dsv4gen.emulate.amdgcn.tables import (
     steps,
 )
 from dsv4gen.emulate.amdgcn.tables.rows import Row
-from dsv4gen.toolchain.host import compile_shared
+from dsv4gen.toolchain.host import HostCompiler, compile_shared, host_compiler
 
 RUNTIME = Path(__file__).parent / "runtime"
 FLAGS = ("-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-w")
 _INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Group:
     """Functions that are compiled together: the runtime header they need, and C++ text by instruction name."""
 
@@ -107,34 +109,52 @@ def runtime_text(name: str) -> str:
     return expand(name)
 
 
-@functools.cache
-def cpu_flags() -> tuple[str, ...]:
-    """The x86-64 level of this CPU, so that rows of lanes use its vector registers."""
-    if platform.machine() not in ("x86_64", "AMD64"):
+def cpu_flags(kind: str) -> tuple[str, ...]:
+    """Flags for the x86-64 level of this CPU, so that rows of lanes use its vector registers.
+
+    `kind` is the host compiler's; zig spells the levels with underscores.
+    """
+    level = _cpu_level()
+    if level == 0:
         return ()
+    wide = ("-mprefer-vector-width=512",) if level == 4 else ()
+    return (f"-mcpu=x86_64_v{level}", *wide) if kind == "zig" else (f"-march=x86-64-v{level}", *wide)
+
+
+@functools.cache
+def _cpu_level() -> int:
+    """4 or 3 for CPUs with AVX-512 or AVX2, 0 for others."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return 0
     try:
         listed = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("flags", 1)[1].split("\n", 1)[0].split()
     except (OSError, IndexError):
-        return ()
+        return 0
     if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= set(listed):
-        return ("-march=x86-64-v4", "-mprefer-vector-width=512")
-    return ("-march=x86-64-v3",) if {"avx2", "fma", "bmi2"} <= set(listed) else ()
+        return 4
+    return 3 if {"avx2", "fma", "bmi2"} <= set(listed) else 0
 
 
-def _compile(text: str, name: str) -> ctypes.CDLL:
-    return ctypes.CDLL(str(compile_shared(text, (*FLAGS, *cpu_flags(), "-lm"), name=f"amdgcn_{name}")))
+def compile_text(text: str, name: str, compiler: HostCompiler | None = None) -> Path:
+    """The shared library of one C++ text.
+
+    Raises:
+        ToolMissing, CompileError: no C++ compiler, or one that refuses the text.
+    """
+    chosen = compiler or host_compiler()
+    flags = (*FLAGS, *cpu_flags(chosen.kind), "-lm")
+    return compile_shared(text, flags, name=f"amdgcn_{name}", compiler=chosen)
 
 
 @functools.cache
 def executor() -> ctypes.CDLL:
     """The library that runs waves."""
-    return _compile(runtime_text("executor.cpp"), "executor")
+    return ctypes.CDLL(str(compile_text(runtime_text("executor.cpp"), "executor")))
 
 
 @functools.cache
-def _addresses(group_name: str) -> dict[str, int]:
-    group = next(group for group in groups() if group.name == group_name)
-    library = _compile(group_source(group), group.name)
+def _addresses(group: Group) -> dict[str, int]:
+    library = ctypes.CDLL(str(compile_text(group_source(group), group.name)))
     table = (ctypes.c_uint64 * len(group.functions)).in_dll(library, "emulator_functions")
     _loaded.append(library)
     return dict(zip(group.functions, table, strict=True))
@@ -150,4 +170,9 @@ def addresses(names: Iterable[str]) -> dict[str, int]:
     Raises:
         ToolMissing, CompileError: no C++ compiler, or one that refuses the runtime.
     """
-    return {name: _addresses(group_of()[name].name)[name] for name in names}
+    needed = {name: group_of()[name] for name in names}
+    different = sorted({group.name: group for group in needed.values()}.items())
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        # Compilers are programs of their own, so threads are enough to run them side by side.
+        list(pool.map(_addresses, [group for _, group in different]))
+    return {name: _addresses(group)[name] for name, group in needed.items()}

@@ -175,7 +175,7 @@ inline void lane_gather(Wave& w, const Op& o) {
   const Copy data(dwords(w, o.b));
   u32* row = dwords(w, o.d);
   for (u32 lane = 0; lane < w.lanes; ++lane) {
-    const u32 from = (addresses[lane] + static_cast<u32>(o.immediate)) / 4 % w.lanes;
+    const u32 from = (addresses[lane] + static_cast<u32>(o.immediate)) >> 2 & (w.lanes - 1);
     const u32 value = w.mask[from] || o.immediate2 ? data[from] : 0;
     put_u32(row, lane, w.mask[lane], value);
   }
@@ -186,7 +186,7 @@ inline void lane_scatter(Wave& w, const Op& o) {
   u32* row = dwords(w, o.d);
   u32 moved[kRowLanes] = {};
   for (u32 lane = 0; lane < w.lanes; ++lane)
-    if (w.mask[lane]) moved[(addresses[lane] + static_cast<u32>(o.immediate)) / 4 % w.lanes] = data[lane];
+    if (w.mask[lane]) moved[(addresses[lane] + static_cast<u32>(o.immediate)) >> 2 & (w.lanes - 1)] = data[lane];
   for (u32 lane = 0; lane < w.lanes; ++lane) put_u32(row, lane, w.mask[lane], moved[lane]);
 }
 // ds_swizzle: immediate bit 15 set = quad permutation (or rotation with bit 14), else and/or/xor masks of 5 bits.

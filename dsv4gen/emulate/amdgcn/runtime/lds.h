@@ -1,6 +1,8 @@
 // LDS accesses: bounds, never-written bytes, and a race detector with one record per byte.
 //
 // Two waves race when they touch a byte in the same barrier interval, one of them writes, and not both are atomic.
+// A write that stores what is there already is no race with earlier accesses: compilers let several waves initialise
+// the same bytes alike.
 // Records are stamped with the interval instead of being cleared at each barrier.
 #pragma once
 #include "values.h"
@@ -29,18 +31,20 @@ inline __attribute__((noinline)) void check_byte_read(Wave& w, const Op& o, Shad
   shadow.read_at[address & 3] = o.instruction;
 }
 
-inline __attribute__((noinline)) void check_byte_write(Wave& w, const Op& o, Shadow& shadow, u32 address, u32 lane, bool atomic) {
+inline __attribute__((noinline)) void check_byte_write(Wave& w, const Op& o, Shadow& shadow, u32 address, u32 lane, bool atomic,
+                                                         const u8* value) {
   const u32 shift = 8 * (address & 3), me = w.id + 1;
   const u32 writer = shadow.writers >> shift & 255, other = writer & kManyWaves;
   const bool both_atomic = atomic && (writer & kAtomicFlag);
-  if (writer && other != me && !both_atomic)
+  const bool unchanged = value && (shadow.written >> shift & 1) && *value == w.launch->lds[address];
+  if (writer && other != me && !both_atomic && !unchanged)
     report(*w.launch, kRaceWriteAfterWrite, o.instruction, shadow.write_at[address & 3], w.id, other - 1, lane, address);
   const u32 reader = shadow.readers >> shift & 255;
-  if (reader && reader != me)
+  if (reader && reader != me && !unchanged)
     report(*w.launch, kRaceWriteAfterRead, o.instruction, shadow.read_at[address & 3], w.id, reader - 1, lane, address);
   if (atomic && !(shadow.written >> shift & 1))
     report(*w.launch, kUninitialisedLds, o.instruction, 0, w.id, 0, lane, address);
-  u32 now = me;
+  u32 now = unchanged && writer && other != me ? kManyWaves : me;
   if (atomic) {
     if (writer == me) now = me;
     else now = kAtomicFlag | (writer == 0 || other == me ? me : kManyWaves);
@@ -99,37 +103,59 @@ ALWAYS_INLINE u8* LdsReader::read(Wave& w, const Op& o, u32 lane, u32 address, u
   return found;
 }
 
-// Checks a write (or an atomic update) of `bytes` bytes; null after a trap.
-ALWAYS_INLINE u8* lds_write(Wave& w, const Op& o, u32 lane, u32 address, u32 bytes, bool atomic) {
+// Records a write of a whole dword; false when its bytes have to be looked at one by one.
+ALWAYS_INLINE bool write_whole_dword(Wave& w, const Op& o, Shadow& shadow, bool atomic) {
+  const u32 me = (w.id + 1) * kAllBytes, all_atomic = kAtomicFlag * kAllBytes, writers = shadow.writers;
+  if (shadow.readers != 0 && shadow.readers != me) return false;
+  if (atomic) {
+    if (shadow.written != kAllBytes) return false;
+    if (writers != 0 && writers != me && (writers & all_atomic) != all_atomic) return false;
+    // A plain write of this wave stays plain: another wave's atomic on it is a race.
+    const u32 mine = me | all_atomic;
+    if (writers != me) shadow.writers = writers == 0 || writers == mine ? mine : ~0u;
+  } else {
+    if (writers != 0 && writers != me) return false;
+    shadow.writers = me;
+  }
+  shadow.written = kAllBytes;
+  set_all(shadow.write_at, o.instruction);
+  return true;
+}
+
+// Checks a write (or an atomic update) of `bytes` bytes; null after a trap. `value` is what will be written, if known.
+ALWAYS_INLINE u8* lds_write(Wave& w, const Op& o, u32 lane, u32 address, u32 bytes, bool atomic, const void* value) {
   if (!lds_in_bounds(w, o, lane, address, bytes)) return nullptr;
   Launch& launch = *w.launch;
-  const u32 me = (w.id + 1) * kAllBytes, atomic_bits = kAtomicFlag * kAllBytes;
   u32 left = bytes, at = address;
   while (left) {
     Shadow& shadow = launch.shadow[at >> 2];
     refresh_shadow(launch, shadow);
-    const u32 writers = shadow.writers;
-    const bool readers_fine = shadow.readers == 0 || shadow.readers == me;
-    const bool whole = (at & 3) == 0 && left >= 4 && readers_fine;
-    if (whole && !atomic && (writers == 0 || writers == me)) {
-      shadow.writers = me;
-    } else if (whole && atomic && shadow.written == kAllBytes &&
-               (writers == 0 || writers == me || (writers & atomic_bits) == atomic_bits)) {
-      // A plain write of this wave stays plain: another wave's atomic on it is a race.
-      const u32 mine = me | atomic_bits;
-      if (writers != me) shadow.writers = writers == 0 || writers == mine ? mine : ~0u;
+    if ((at & 3) == 0 && left >= 4 && write_whole_dword(w, o, shadow, atomic)) {
+      at += 4;
+      left -= 4;
     } else {
-      check_byte_write(w, o, shadow, at, lane, atomic);
+      check_byte_write(w, o, shadow, at, lane, atomic,
+                       value ? static_cast<const u8*>(value) + (at - address) : nullptr);
       ++at;
       --left;
-      continue;
     }
-    shadow.written = kAllBytes;
-    set_all(shadow.write_at, o.instruction);
-    at += 4;
-    left -= 4;
   }
   return launch.lds + address;
+}
+
+inline __attribute__((noinline)) u8* lds_update_slowly(Wave& w, const Op& o, u32 lane, u32 address, u32 bytes) {
+  return lds_write(w, o, lane, address, bytes, true, nullptr);
+}
+
+// An atomic update. Some forty instructions use it, so only the common case is inlined.
+ALWAYS_INLINE u8* lds_update(Wave& w, const Op& o, u32 lane, u32 address, u32 bytes) {
+  Launch& launch = *w.launch;
+  if (bytes == 4 && (address & 3) == 0 && address < launch.lds_bytes && launch.lds_bytes - address >= 4) {
+    Shadow& shadow = launch.shadow[address >> 2];
+    refresh_shadow(launch, shadow);
+    if (write_whole_dword(w, o, shadow, true)) return launch.lds + address;
+  }
+  return lds_update_slowly(w, o, lane, address, bytes);
 }
 
 // Counts the extra cycles that bank conflicts cost: lanes go in groups that could use every bank once, and a group

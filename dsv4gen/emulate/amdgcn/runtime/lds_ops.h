@@ -27,8 +27,8 @@ template <int kBytes, Half kHalf> void lds_store_part(Wave& w, const Op& o) {
   const u32* data = dwords(w, o.b);
   count_banks(w, o, addresses, static_cast<u32>(o.immediate), 1);
   each_active_lane(w, [&](u32 lane) {
-    u8* p = lds_write(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), kBytes, false);
     const u32 value = kHalf == Half::high ? data[lane] >> 16 : data[lane];
+    u8* p = lds_write(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), kBytes, false, &value);
     if (p) __builtin_memcpy(p, &value, kBytes);
   });
 }
@@ -37,9 +37,10 @@ template <int kDwords> void lds_store(Wave& w, const Op& o) {
   const u32* data = dwords(w, o.b);
   count_banks(w, o, addresses, static_cast<u32>(o.immediate), kDwords);
   each_active_lane(w, [&](u32 lane) {
-    u8* p = lds_write(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), 4 * kDwords, false);
-    if (!p) return;
-    for (u32 i = 0; i < kDwords; ++i) store_unaligned(p + 4 * i, data[lane + i * kRowLanes]);
+    u32 values[kDwords];
+    for (u32 i = 0; i < kDwords; ++i) values[i] = data[lane + i * kRowLanes];
+    u8* p = lds_write(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), sizeof values, false, values);
+    if (p) __builtin_memcpy(p, values, sizeof values);
   });
 }
 // Two accesses by one instruction: immediate and immediate2 are the two byte offsets.
@@ -68,9 +69,10 @@ template <int kDwords> void lds_store_two(Wave& w, const Op& o) {
   for (u32 half = 0; half < 2; ++half) {
     count_banks(w, o, addresses, offsets[half], kDwords);
     each_active_lane(w, [&](u32 lane) {
-      u8* p = lds_write(w, o, lane, addresses[lane] + offsets[half], 4 * kDwords, false);
-      if (!p) return;
-      for (u32 i = 0; i < kDwords; ++i) store_unaligned(p + 4 * i, data[half][lane + i * kRowLanes]);
+      u32 values[kDwords];
+      for (u32 i = 0; i < kDwords; ++i) values[i] = data[half][lane + i * kRowLanes];
+      u8* p = lds_write(w, o, lane, addresses[lane] + offsets[half], sizeof values, false, values);
+      if (p) __builtin_memcpy(p, values, sizeof values);
     });
   }
 }
@@ -82,7 +84,7 @@ template <class T, class F> ALWAYS_INLINE void update_lds(Wave& w, const Op& o, 
   u32* result = o.immediate2 ? dwords(w, o.d) : nullptr;
   count_banks(w, o, addresses, static_cast<u32>(o.immediate), sizeof(T) / 4);
   each_active_lane(w, [&](u32 lane) {
-    u8* p = lds_write(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), sizeof(T), true);
+    u8* p = lds_update(w, o, lane, addresses[lane] + static_cast<u32>(o.immediate), sizeof(T));
     if (!p) return;
     const T old = load_unaligned<T>(p);
     store_unaligned<T>(p, change(old, get_value<T>(data, lane), get_value<T>(compared, lane)));
@@ -134,7 +136,7 @@ template <int kBytes> void load_into_lds(Wave& w, const Op& o) {
       if (!p) return;
       for (u32 i = 0; i < bytes; ++i) reinterpret_cast<u8*>(values)[i] = p[i];
     }
-    u8* target = lds_write(w, o, lane, base + lane * kStep, kStep, false);
+    u8* target = lds_write(w, o, lane, base + lane * kStep, kStep, false, values);
     if (target) __builtin_memcpy(target, values, kStep);
   });
 }

@@ -41,7 +41,7 @@ template <Access kAccess> inline __attribute__((noinline)) u8* resolve_elsewhere
   if (address >> 32 == kPrivateAperture) return scratch_bytes(w, o, lane, low, bytes);
   if (address >> 32 == kSharedAperture)
     return kAccess == Access::read ? lds_read(w, o, lane, low, bytes)
-                                   : lds_write(w, o, lane, low, bytes, kAccess == Access::atomic);
+                                   : lds_write(w, o, lane, low, bytes, kAccess == Access::atomic, nullptr);
   return find_buffer(w, o, lane, address, bytes, kAccess != Access::read);
 }
 
