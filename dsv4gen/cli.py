@@ -123,6 +123,55 @@ def verify(targets: tuple[str, ...], families: tuple[str, ...], full: bool, as_j
     sys.exit(0 if outcome.passed else EXIT_FINDINGS)
 
 
+@main.command()
+@click.argument("family", required=False)
+@click.option("--target", "-t", metavar="T", help="AMD target id.")
+@click.option("--op", help="Operation of the family; default: its first.")
+@click.option(
+    "--order", default="ascending", show_default=True, help="Of blocks and waves; or descending, random:SEED."
+)
+@click.option("--hsaco", type=click.Path(path_type=Path), help="Run a kernel of this code object instead.")
+@click.option("--kernel", help="With --hsaco: the kernel's symbol.")
+@click.option("--grid", default="1", show_default=True, help="With --hsaco: blocks, as X or X,Y or X,Y,Z.")
+@click.option("--block", default=256, show_default=True, help="With --hsaco: threads per block.")
+@click.option("--lds", default=0, show_default=True, help="With --hsaco: bytes of dynamic LDS.")
+@click.argument("words", nargs=-1)
+@_json
+def emulate(
+    family: str | None,
+    target: str | None,
+    op: str | None,
+    order: str,
+    hsaco: Path | None,
+    kernel: str | None,
+    grid: str,
+    block: int,
+    lds: int,
+    words: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Execute AMD machine code on this CPU: compared, checked, counted; no GPU needed.
+
+    WORDS are a shape (batch=1 width=8192 k=512), or with --hsaco the kernel's arguments (f32[4096] i32[512]=-1 u32:7).
+    """
+    from dsv4gen.verify.emulated import emulate_code_object, emulate_shape
+
+    if hsaco is not None:
+        arguments = [word for word in (family, *words) if word]
+        blocks = tuple(int(part) for part in grid.split(","))
+        outcome = emulate_code_object(hsaco, kernel or "", blocks, block, arguments, lds, order)
+    elif family and target:
+        axes, options = parse_shape(words)
+        outcome = emulate_shape(family, target, op, axes, options, order)
+    else:
+        raise UsageError("nothing to run", remedy="name a family and --target, or --hsaco FILE and --kernel NAME")
+    if as_json:
+        emit_json(outcome.to_json())
+    else:
+        outcome.show()
+    sys.exit(EXIT_FINDINGS if outcome.problem else 0)
+
+
 @main.command(name="list")
 @_json
 def list_command(as_json: bool) -> None:

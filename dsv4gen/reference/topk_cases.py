@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dsv4gen.base.errors import VerifyError
+from dsv4gen.base.errors import ArgumentError, VerifyError
 from dsv4gen.reference import topk
 from dsv4gen.reference.covering import Row, covering_design
 from dsv4gen.reference.hazards import Poisoned, poisoned
@@ -23,7 +23,7 @@ ORDERS = ("ascending", "descending", "random:1", "random:2")
 #: lengths relative to k, and around every switch of a row path at some tile
 LENGTHS = (
     *("0", "1", "k-1", "k", "k+1", "2047", "2048", "2049", "4095", "4096", "4097", "8191", "8192", "8193"),
-    *("16383", "16384", "16385", "65535", "65536", "65537"),
+    *("16383", "16384", "16385", "32768", "32769", "65535", "65536", "65537"),
 )
 LEVELS: dict[str, Sequence[str]] = {
     "scores": tuple(SCORES),
@@ -222,6 +222,30 @@ class Call:
             VerifyError: the first thing that is wrong.
         """
         self.problem.check()
+
+
+def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str]) -> Call:
+    """One call with normal scores: `batch` rows are run as two, the second a third as long.
+
+    Raises:
+        ArgumentError: an op, size or option that top-k does not have.
+    """
+    known = {"batch", "width", "k", "page_bits"}
+    unknown = [name for name in (*shape, *options) if name not in known | {"mode", "scores", "order"}]
+    if unknown or op != "select":
+        what = unknown[0] if unknown else op
+        raise ArgumentError(
+            f"no size or option {what!r}", remedy=f"sizes: {', '.join(sorted(known))}; options: mode, scores"
+        )
+    case = Case(
+        "select",
+        options.get("scores", "normal"),
+        shape.get("width", 8192),
+        shape.get("k", 512),
+        mode=options.get("mode", "page_table"),
+        page_bits=shape.get("page_bits", 6),
+    )
+    return Call(case, build_problem(case))
 
 
 def verification_cases(*, full: bool) -> Iterator[Call]:

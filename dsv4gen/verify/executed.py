@@ -18,6 +18,7 @@ from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.reference.case import Case
 from dsv4gen.render import render_source
 from dsv4gen.render.render import render_triton
+from dsv4gen.verify.oracle import FamilyOracle
 from dsv4gen.verify.outcome import ExecutedRow
 from dsv4gen.verify.simt import SimtFamily
 
@@ -86,14 +87,14 @@ def _cases(plan: FamilyPlan, full: bool) -> Iterator[Case]:
 def _run_simt(plan: FamilyPlan, cases: Iterator[Case]) -> Run:
     wave = int(str(plan.target["wave.launch"]))
     family = SimtFamily(plan, wave)
-    run = Run(f"SIMT wave {wave}")
+    run = Run(family.name)
     for number, case in enumerate(cases):
         for variant in plan.variants.choices:
             _one(run, family, case.fresh(), variant, ORDERS[number % len(ORDERS)])
     return run
 
 
-def _one(run: Run, family: SimtFamily, case: Case, variant: str, order: str) -> None:
+def _one(run: Run, family: FamilyOracle, case: Case, variant: str, order: str) -> None:
     """One case in one order of lanes and waves."""
     try:
         call = family.run(case, variant=variant, order=order, every_tile=True)

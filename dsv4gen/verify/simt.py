@@ -1,109 +1,51 @@
-"""Run an op of a HIP/CUDA family on the SIMT host build, through the dispatch the runtime uses."""
+"""Launches on the SIMT host build."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any
 
-from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.params import ParamsLayout
-from dsv4gen.emit.manifest import family_json
 from dsv4gen.emulate.simt import SimtProgram
 from dsv4gen.plan.ir import FamilyPlan
-from dsv4gen.reference.case import Case
 from dsv4gen.render import render_source
-from dsv4gen.runtime.arguments import check
-from dsv4gen.runtime.call_table import make_table
-from dsv4gen.runtime.dispatch import PlannedLaunch, complete_options, decide
+from dsv4gen.runtime.dispatch import PlannedLaunch
+from dsv4gen.verify.oracle import FamilyOracle
 
 #: dtypes numpy lacks travel as integers of the same size
 _AS_INTEGERS = {"torch.bfloat16": "int16", "torch.bool": "uint8"}
 
 
-@dataclass(frozen=True)
-class Call:
-    """What one executed case touched: the symbols it launched and the row paths its rows took."""
-
-    symbols: tuple[str, ...]
-    row_paths: frozenset[tuple[str, str]]
-
-
-class SimtFamily:
+class SimtFamily(FamilyOracle):
     """One family on the host build of one wave size."""
 
     def __init__(self, plan: FamilyPlan, wave: int, mutations: frozenset[str] = frozenset()) -> None:
-        self.plan = plan
-        self.entry = family_json(plan)
+        super().__init__(plan)
         file = render_source(plan, "simt", wave=wave, mutations=mutations)
         self.program = SimtProgram.build(file.text, wave=wave, source_map=file.source_map)
 
-    def run(self, case: Case, *, variant: str = "", order: str = "ascending", every_tile: bool = False) -> Call:
-        """Execute a case and judge it.
+    @property
+    def name(self) -> str:
+        """The oracle and its wave."""
+        return f"SIMT wave {self.program.wave}"
 
-        Args:
-            variant: value of the family's flag; the platform's default when empty.
-            order: of lanes, waves and blocks.
-            every_tile: after the tile that dispatch chooses, run all other tiles of a single-launch path too.
+    def launch(self, launch: PlannedLaunch, layout: ParamsLayout, values: Mapping[str, Any], order: str) -> None:
+        """Execute one launch.
 
         Raises:
-            VerifyError: wrong results.
             EmulationError: the kernel misbehaved.
         """
-        options = complete_options(self.entry, case.options)
-        bound = check(make_table(self.plan.family, self.entry, case.op, options), case.arguments, on_cuda=False)
-        shape = dict(bound.sizes)
-        flag = {self.plan.variants.flag: variant} if variant else {}
-        decision = decide(self.plan.family, self.entry, self.plan.target.name, case.op, shape, options, flag)
-        ways = [decision.launches]
-        if every_tile and len(decision.launches) == 1:
-            ways += [(launch,) for launch in self._other_tiles(decision.launches[0], options)]
-        for number, launches in enumerate(ways):
-            current = case if number == 0 else case.fresh()
-            values = {**shape, **bound.strides, **current.arguments}
-            self._launch(launches, case.op, values, order)
-            current.check()
-        used = [launch for launches in ways for launch in launches]
-        names = {**shape, **options}
-        return Call(tuple(launch.symbol for launch in used), frozenset(self._row_paths(used, names, case)))
-
-    def _other_tiles(self, chosen: PlannedLaunch, options: Mapping[str, str]) -> Iterator[PlannedLaunch]:
-        """The same launch with each other tile that is emitted for these options."""
-        for instance in self.plan.kernel(chosen.kernel).instances:
-            same = all(options[name] == value for name, value in instance.options.items())
-            if same and instance.symbol != chosen.symbol:
-                yield replace(chosen, symbol=instance.symbol, tile=instance.tile, block=instance.threads)
-
-    def _launch(self, launches: Sequence[PlannedLaunch], op: str, values: Mapping[str, Any], order: str) -> None:
-        layout: ParamsLayout = self.plan.op(op).params
-        packed = {field.name: _host_value(values.get(field.name, 0)) for field in layout.fields}
-        for launch in launches:
-            if 0 in launch.grid:
-                continue
-            result = self.program.launch(
-                launch.symbol,
-                layout,
-                packed,
-                launch.grid,
-                launch.block,
-                cluster=launch.cluster,
-                order=order,
-                shared_limit=int(str(self.plan.target["shared.static"])),
-            )
-            result.raise_errors()
-
-    def _row_paths(
-        self, launches: Sequence[PlannedLaunch], names: Mapping[str, Any], case: Case
-    ) -> Iterator[tuple[str, str]]:
-        """Which branch each row took, from the predicates the kernel evaluates."""
-        for launch in launches:
-            paths = self.entry["kernels"][launch.kernel]["row_paths"]
-            for row in case.rows:
-                known = {**names, **self.plan.constants, **launch.tile, **row}
-                yield (
-                    launch.symbol,
-                    next(path for path in paths if evaluate_json(path["prefer"]["tree"], known))["name"],
-                )
+        result = self.program.launch(
+            launch.symbol,
+            layout,
+            {name: _host_value(value) for name, value in values.items()},
+            launch.grid,
+            launch.block,
+            cluster=launch.cluster,
+            order=order,
+            shared_limit=int(str(self.plan.target["shared.static"])),
+        )
+        result.raise_errors()
 
 
 def _host_value(value: Any) -> Any:

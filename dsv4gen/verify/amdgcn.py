@@ -1,0 +1,74 @@
+"""Launches of compiled AMD machine code on the emulator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dsv4gen.base.errors import EmulationError
+from dsv4gen.base.params import ParamsLayout
+from dsv4gen.emulate.amdgcn import HostBuffer, Kernel, Result
+from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.render import render_source
+from dsv4gen.runtime.dispatch import PlannedLaunch
+from dsv4gen.target import TargetRecord
+from dsv4gen.toolchain import compile_source
+from dsv4gen.verify.oracle import FamilyOracle
+
+
+class AmdgcnFamily(FamilyOracle):
+    """One family compiled for an AMD target and executed instruction by instruction; `results` has every launch."""
+
+    def __init__(self, plan: FamilyPlan, record: TargetRecord, mutations: frozenset[str] = frozenset()) -> None:
+        super().__init__(plan)
+        file = render_source(plan, mutations=mutations)
+        flags = ("-gline-tables-only",)
+        code = compile_source(file.text, record, name=plan.family, source_map=file.source_map, flags=flags)
+        self.file = file
+        self.assembly = code.assembly or ""
+        self.results: list[tuple[PlannedLaunch, Result]] = []
+        self._kernels: dict[str, Kernel] = {}
+
+    @property
+    def name(self) -> str:
+        """The oracle's name in tables."""
+        return "amdgcn emulator"
+
+    def launch(self, launch: PlannedLaunch, layout: ParamsLayout, values: Mapping[str, Any], order: str) -> None:
+        """Execute one launch.
+
+        Raises:
+            EmulationError: out of bounds, a race, a divergent barrier, an exhausted budget; with place and wave.
+        """
+        kernel = self._kernels.get(launch.symbol)
+        if kernel is None:
+            kernel = self._kernels[launch.symbol] = Kernel.from_assembly(self.assembly, launch.symbol)
+        packed = layout.pack({name: _number(value) for name, value in values.items()})
+        buffers = [_buffer(name, value) for name, value in values.items() if hasattr(value, "data_ptr")]
+        result = kernel.run(launch.grid, launch.block, packed, buffers=buffers, lds=launch.shared_bytes, order=order)
+        self.results.append((launch, result))
+        if result.problems:
+            raise EmulationError(f"{launch.symbol}: " + "\n".join(map(self._at_template_lines, result.problems)))
+
+    def _at_template_lines(self, problem: str) -> str:
+        """A problem's text with lines of the generated file followed by the template's."""
+
+        def both(found: re.Match[str]) -> str:
+            origin = self.file.source_map.origin(int(found[1]))
+            return f"{found[0]} = {origin}" if origin else found[0]
+
+        return re.sub(rf"{re.escape(self.file.name)}:(\d+)(?::\d+)?", both, problem)
+
+
+def _number(value: Any) -> int | float:
+    if value is None:
+        return 0
+    return int(value.data_ptr()) if hasattr(value, "data_ptr") else value
+
+
+def _buffer(name: str, tensor: Any) -> HostBuffer:
+    """The bytes from a tensor's first element to its last, whatever its strides."""
+    steps = ((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    elements = 0 if 0 in tensor.shape else 1 + sum(steps)
+    return HostBuffer(int(tensor.data_ptr()), elements * tensor.element_size(), True, name)

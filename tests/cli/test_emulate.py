@@ -1,0 +1,77 @@
+"""`dsv4gen emulate`: AMD machine code run, compared and counted from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dsv4gen.cli import main
+from dsv4gen.verify.amdgcn import AmdgcnFamily
+from tests.amdgcn.compiled import compile_hip
+from tests.tools import need_tool
+
+
+def emulate(*words: str) -> Result:
+    need_tool("clang++-22")
+    return CliRunner().invoke(main, ["emulate", *words])
+
+
+@pytest.mark.parametrize("target", ["gfx950", "gfx1201"])
+def test_topk_is_right_and_counted(target: str) -> None:
+    done = emulate("topk", "--target", target, "width=3000", "k=512", "--json", "--order", "random:3")
+    assert done.exit_code == 0, done.output
+    outcome = json.loads(done.stdout)
+    assert outcome["problem"] == ""
+    (launch,) = outcome["launches"]
+    assert launch["symbol"] == "topk_page_table_t256"
+    assert launch["instructions"] > 1000
+    assert launch["counters"]["lds_atomics"] > 0
+
+
+def test_a_planted_defect_is_reported_with_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = AmdgcnFamily.__init__
+    monkeypatch.setattr(
+        AmdgcnFamily, "__init__", lambda self, plan, record: real(self, plan, record, frozenset({"missing_barrier"}))
+    )
+    done = emulate("topk", "--target", "gfx950", "width=8192", "k=512")
+    assert done.exit_code == 1
+    assert "LDS race" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), "nothing to run"),
+        (("topk", "--target", "sm_90"), "is no AMD target"),
+        (("tpk", "--target", "gfx950"), "did you mean 'topk'?"),
+        (("topk", "--target", "gfx950", "rows=3"), "no size or option 'rows'"),
+        (("--hsaco", "nowhere.hsaco", "--kernel", "x"), "cannot read nowhere.hsaco"),
+    ],
+)
+def test_mistakes_are_named(words: tuple[str, ...], expected: str) -> None:
+    done = emulate(*words)
+    assert expected in done.output
+    assert done.exit_code in (2, 3)
+
+
+@pytest.mark.parametrize("word", ["f33[4]", "f32[x]", "i32:a", "i8:300", "what"])
+def test_wrong_kernel_arguments_are_named(tmp_path: Path, word: str) -> None:
+    need_tool("llvm-objdump-22")
+    file = tmp_path / "k.hsaco"
+    file.write_bytes(compile_hip("topk", "gfx950", output="-c"))
+    done = emulate("--hsaco", str(file), "--kernel", "topk", word)
+    assert done.exit_code == 2
+    assert word.split("[")[0].split(":")[0] in done.output
+
+
+def test_any_code_object_runs_with_arguments_in_words(tmp_path: Path) -> None:
+    need_tool("llvm-objdump-22")
+    file = tmp_path / "k.hsaco"
+    file.write_bytes(compile_hip("topk", "gfx950", output="-c"))
+    words = ("i32[64]=-1", "f32[8192]", "i32:8192", "i32:64")
+    done = emulate("--hsaco", str(file), "--kernel", "topk", "--block", "1024", *words)
+    assert done.exit_code == 0, done.output
+    assert "clean: no race" in done.output

@@ -1,0 +1,65 @@
+"""`verify` sees planted defects, says what it did not run, and shares runs between targets with equal text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from dsv4gen.base import paths
+from dsv4gen.emit.build import make_plans
+from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.reference import topk_cases
+from dsv4gen.spec import load_specs
+from dsv4gen.verify import executed
+from dsv4gen.verify.executed import execute_all
+from dsv4gen.verify.simt import SimtFamily
+
+
+def plan(target: str) -> FamilyPlan:
+    (made,) = make_plans(load_specs(paths.specs()), target, ["topk"])
+    return made
+
+
+def few_cases(*, full: bool) -> Iterator[topk_cases.Call]:  # noqa: ARG001
+    for case in topk_cases.covering_cases(["select"])[:6]:
+        yield topk_cases.Call(case, topk_cases.build_problem(case))
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topk_cases, "verification_cases", few_cases)
+
+
+@pytest.mark.usefixtures("few")
+def test_symbols_and_branches_that_no_case_reached_are_listed() -> None:
+    found = execute_all([plan("gfx950")], full=False, progress=lambda _: None)
+    assert found.findings == ()
+    assert found.not_executed
+    assert all(text.startswith("gfx950 topk_") for text in found.not_executed)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_planted_defect_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        executed, "SimtFamily", lambda plan, wave: SimtFamily(plan, wave, frozenset({"missing_validity"}))
+    )
+    found = execute_all([plan("gfx950")], full=False, progress=lambda _: None)
+    assert found.findings
+    assert "topk on gfx950" in found.findings[0]
+
+
+@pytest.mark.usefixtures("few")
+def test_targets_with_equal_text_and_wave_share_a_run() -> None:
+    texts: list[str] = []
+    found = execute_all([plan("gfx950"), plan("gfx942"), plan("gfx1201")], full=False, progress=texts.append)
+    assert texts == ["running topk as on gfx950", "running topk as on gfx1201"]
+    rows = {row.target: row.cases for row in found.rows if row.symbol == "topk_indices_t256"}
+    assert rows["gfx950"] == rows["gfx942"]
+
+
+def test_the_text_key_depends_on_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = plan("gfx950")
+    other = replace(made, constants={**made.constants, "rank_limit": 32})
+    assert executed._text_key(made) != executed._text_key(other)
