@@ -24,6 +24,7 @@ from dsv4gen.emulate.amdgcn.metadata import (
 from dsv4gen.emulate.amdgcn.program import CODE_BASE, Expression, Instruction, Operand, Program
 
 _LABEL = re.compile(r'\s*(?:"([^"]+)"|([.$\w]+)):')
+_INLINED_AT = re.compile(r"@\[ (.+?):(\d+):\d+")
 _FILE = re.compile(r'(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _RELATIVE = re.compile(r"(.+)@(rel32|gotpcrel32|abs32)@(lo|hi)(?:\+\d+)?")
 _DATA_SECTIONS = (".rodata", ".data", ".bss", ".AMDGPU.constants")
@@ -44,6 +45,7 @@ class _Reader:
     section: str = "text"  # text, data or skipped
     mode: str = ""  # "" , "metadata", or the kernel whose descriptor is being read
     source: Place | None = None
+    callers: tuple[Place, ...] = ()
 
 
 def read_assembly(text: str, symbol: str, *, file: str = "kernel.s") -> Program:
@@ -93,11 +95,14 @@ def _read_line(reader: _Reader, line: str, number: int) -> None:
     code = code.strip()
     if code.startswith("."):
         name, _, arguments = code.replace("\t", " ").partition(" ")
+        if name == ".loc":
+            # The calls an instruction was inlined through are told in the comment only.
+            reader.callers = tuple(Place(file, int(row)) for file, row in _INLINED_AT.findall(line))
         _read_directive(reader, name, arguments.strip())
     elif code and reader.section == "text" and "=" not in code:
         place = reader.source or Place(reader.file, number)
         record = parse_instruction(" ".join(code.split()), 4 * len(reader.instructions), place)
-        reader.instructions.append(record)
+        reader.instructions.append(replace(record, callers=reader.callers) if reader.callers else record)
 
 
 def _without_comment(line: str) -> str:

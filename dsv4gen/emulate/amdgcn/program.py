@@ -48,7 +48,11 @@ ModifierValue = int | str | tuple[int, ...]
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction; `second` is the Y half of a dual-issue pair."""
+    """One instruction; `second` is the Y half of a dual-issue pair.
+
+    `place` is its source line where the text has debug lines, else its line in the text; `callers` are the lines of
+    the calls it was inlined through, innermost first.
+    """
 
     mnemonic: str
     operands: tuple[Operand, ...]
@@ -57,6 +61,7 @@ class Instruction:
     second: Instruction | None = None
     place: Place | None = None
     text: str = ""
+    callers: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True)

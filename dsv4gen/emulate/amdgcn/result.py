@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dsv4gen.base.errors import EmulationError, Place
+from dsv4gen.base.errors import EmulationError
 from dsv4gen.emulate.amdgcn.arguments import MappedBuffer
 from dsv4gen.emulate.amdgcn.layout import FindingRecord, TrapRecord
 from dsv4gen.emulate.amdgcn.program import Instruction, Program
@@ -53,7 +53,7 @@ class Finding:
 
     def __str__(self) -> str:
         where = location(self.instruction)
-        other = f"\n    the other access: {location(self.other)}" if self.other else ""
+        other = f"\n    against: {location(self.other)}" if self.other else ""
         times = f" ({self.count} times)" if self.count > 1 else ""
         return f"{self.message}{times}\n    at {where}, wave {self.wave}, lane {self.lane}, block {self.block}{other}"
 
@@ -96,9 +96,10 @@ class Result:
 
 
 def location(record: Instruction) -> str:
-    """`pc 0x1c (kernel.hip:31) ds_read_b32 v1, v2`."""
-    place: Place | None = record.place
-    return f"pc {record.address:#x}{f' ({place})' if place else ''} `{record.text}`"
+    """`pc 0x1c (device.h:27 called from kernel.hip:31) s_barrier`."""
+    places = [place for place in (record.place, *record.callers) if place]
+    source = f" ({' called from '.join(map(str, places))})" if places else ""
+    return f"pc {record.address:#x}{source} `{record.text}`"
 
 
 def finding_of(record: FindingRecord, program: Program) -> Finding:
