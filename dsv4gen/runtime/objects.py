@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsv4gen.base import env
-from dsv4gen.base.errors import CompileError, LoadError, ToolMissing
+from dsv4gen.base.errors import CompileError, LoadError
 from dsv4gen.base.manifest import digest_bytes
 from dsv4gen.base.prebuilt import SUFFIX, binary_name, read_record
 from dsv4gen.runtime import compilers, sources
@@ -71,18 +71,6 @@ class KernelSource:
         with self.cache.lock(self._key(symbol)):
             binary = self._cached(symbol) or self._compile(symbol)
         return CodeObject(binary, "compiled", time.perf_counter() - started)
-
-    def why_unavailable(self, symbol: str) -> str:
-        """Why `get` would fail, as far as that can be told without compiling; empty when nothing speaks against it."""
-        if self._prebuilt(symbol) is not None or self._cached(symbol) is not None:
-            return ""
-        if env.flag(env.NO_COMPILE):
-            return f"no prebuilt or cached code object for {self.arch}, and {env.NO_COMPILE.name} is set"
-        try:
-            compilers.open_compiler(self.api, self.newest_major)
-        except ToolMissing as error:
-            return error.message
-        return ""
 
     def _key(self, symbol: str) -> Key:
         text = sources.slice_source(self.name, self.text, [symbol]).text

@@ -28,6 +28,8 @@ Loader = Callable[[str, str, Mapping[str, str], str], tuple[CallTable, Function]
 _libraries: list[Any] = []
 _schemas: dict[str, str] = {}
 _bound: dict[tuple[str, Bound], Function] = {}
+#: per op, options as a call wrote them -> function; what `_bound` says, found faster
+_recent: dict[str, dict[tuple[tuple[str, str], ...], Function]] = {}
 _lock = threading.Lock()
 _loader: list[Loader] = []
 
@@ -47,6 +49,7 @@ def bind_op(
     name = register(table.family, table.op, entry)
     names = _names(entry, table.op)
     _bound[name, (*options.values(), target)] = _Deferred(table, names, get_raw)
+    _recent[name].clear()
     torch_op = getattr(_namespace(), name)
     given = [rule.name for rule in (*table.inputs, *table.outputs)]
     outputs = [rule.name for rule in table.outputs]
@@ -118,17 +121,25 @@ def _define(name: str, schema: str, family: str, op: str, entry: Mapping[str, An
         _libraries.append(torch.library.Library(NAMESPACE, "FRAGMENT"))  # type: ignore[no-untyped-call]
     library = _libraries[0]
     library.define(f"{name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
-    count, options = len(_names(entry, op)), list(entry["options"])
+    names, options = _names(entry, op), list(entry["options"])
     defaults = {f"{OPTION}{option}": value["default"] for option, value in entry["options"].items()}
     defaults["target"] = ""
 
+    recent = _recent.setdefault(name, {})
+
     def run(*args: Any, **chosen: str) -> None:
-        words = tuple({**defaults, **chosen}.values())
+        written = tuple(chosen.items())
+        function = recent.get(written)
+        if function is None:
+            function = recent[written] = find(tuple({**defaults, **chosen}.values()))
+        function(args)
+
+    def find(words: Bound) -> Function:
         function = _bound.get((name, words))
         if function is None:
             table, raw = _loader[0](family, op, dict(zip(options, words, strict=False)), words[-1])
-            function = _bound[name, words] = _adapter(table, _names(entry, op), raw)
-        function(args[:count])
+            function = _bound[name, words] = _adapter(table, names, raw)
+        return function
 
     for key in ("CUDA", "CPU"):
         library.impl(name, run, key)

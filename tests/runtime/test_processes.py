@@ -47,7 +47,7 @@ def library(build: stubs.Builder) -> Path:
 
 def test_eight_processes_start_cold_together(generated: Path, library: Path, tmp_path: Path) -> None:
     log = tmp_path / "compiles.log"
-    for turn in range(3):
+    for turn in range(2):
         shutil.rmtree(tmp_path / "cache", ignore_errors=True)
         log.write_text("")
         started = [_start(generated, library, STUB_COMPILE_MS="200", STUB_COMPILE_LOG=str(log)) for _ in range(8)]
@@ -127,6 +127,31 @@ def test_odd_paths(library: Path, tmp_path: Path) -> None:
     assert _finish(_start(generated, library, DSV4GEN_CACHE_DIR=str(odd / "cache")))["origin"] == "compiled"
     assert _finish(_start(generated, library, DSV4GEN_CACHE_DIR=str(odd / "cache")))["origin"] == "cache"
     assert not list(tmp_path.rglob("x")) and not Path("/x").exists()
+
+
+SERVER = """
+import sys
+for name in ("pydantic", "jinja2", "sympy", "z3", "ruamel", "click", "rich", "numpy", "filelock", "platformdirs"):
+    sys.modules[name] = None
+import torch, dsv4gen
+from pathlib import Path
+from dsv4gen.runtime import libraries
+from dsv4gen.runtime.platform import HostPlatform, use
+from tests.runtime.stubs import found
+everything = [found(Path(word)) for word in sys.argv[1:]]
+libraries.find = lambda kind: tuple(entry for entry in everything if kind.pattern.fullmatch(Path(entry.name).name))
+with use(HostPlatform("sm_90")):
+    print(tuple(dsv4gen.load("demo")(torch.zeros(3, 8), scale=1.0).shape))
+"""
+
+
+@pytest.mark.usefixtures("generated")
+def test_a_server_without_the_generator_loads_and_launches(library: Path, build: stubs.Builder) -> None:
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    del variables["DSV4GEN_REGENERATE"]
+    command = [sys.executable, "-c", SERVER, str(library), str(build("libcuda.so.1"))]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.strip() == "(3,)", done.stderr
 
 
 def test_importing_writes_nothing(tmp_path: Path) -> None:

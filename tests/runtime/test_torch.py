@@ -105,6 +105,7 @@ def test_dynamo_never_enters_the_loader(cuda: StubDriver) -> None:
 
 
 @pytest.mark.usefixtures("host")
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer")
 def test_fake_tensors_have_no_memory(cuda: StubDriver) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
