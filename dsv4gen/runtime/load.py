@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dsv4gen.base import env, paths
-from dsv4gen.base.errors import LoadError, ManifestError, did_you_mean
+from dsv4gen.base.errors import CaptureError, LoadError, ManifestError, did_you_mean
 from dsv4gen.base.manifest import Manifest, read_manifest, require_intact
 from dsv4gen.base.target_id import TargetId, parse
 from dsv4gen.runtime import freshness, platform, selection, torch_ops
@@ -59,6 +59,12 @@ def load(
         chosen = complete_options(entry, options)
         return LoadedFamily(family, ReferenceBackend(family, chosen), entry, chosen, use)
     here = platform.current()
+    if here.is_capturing():
+        words = "".join(f", {name}={value!r}" for name, value in options.items())
+        raise CaptureError(
+            f"{family} would be loaded now, which would break the graph capture in progress",
+            remedy=f"before the capture, call dsv4gen.prewarm({family!r}{words}, shapes=[...])",
+        )
     index = platform.device_index(device)
     accepted = _accept_target(family, word) if word else _accept_device(family, index, here)
     require_intact(accepted.manifest, accepted.folder)

@@ -67,5 +67,8 @@ def test_prewarming_compiles_side_by_side(cuda: StubDriver, tmp_path: Path, monk
 @pytest.mark.usefixtures("cuda")
 def test_prewarming_under_capture_is_refused(host: HostPlatform) -> None:
     host.capturing = True
-    with pytest.raises(CaptureError, match="not loaded yet"):
+    with pytest.raises(CaptureError, match="would be loaded now") as caught:
+        dsv4gen.load("demo", mode="extra")
+    assert "dsv4gen.prewarm('demo', mode='extra', shapes=[...])" in str(caught.value)
+    with pytest.raises(CaptureError, match="would be loaded now"):
         dsv4gen.prewarm("demo", shapes=[{"rows": 1, "width": 1}])
