@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from dsv4gen.base import env, extensions
 from dsv4gen.base.errors import UsageError
+from dsv4gen.base.target_id import parse_list
 
 
 def known_targets() -> tuple[str, ...]:
@@ -15,7 +17,8 @@ def known_targets() -> tuple[str, ...]:
 
 
 def select_targets(words: Iterable[str]) -> tuple[str, ...]:
-    """Target names for `--target` words: `all`, a name, or any spelling a driver prints; in order, without repeats.
+    """Target names for `--target` words: `all`, a name, any spelling a driver prints, or a list of them
+    separated by `;`, `,` or blanks; in order, without repeats.
 
     Raises:
         UsageError: no word and no DSV4GEN_TARGET; there is no default architecture.
@@ -40,4 +43,7 @@ def _resolve(word: str, known: tuple[str, ...]) -> tuple[str, ...]:
     from dsv4gen.spec import load_specs
     from dsv4gen.target import resolve_target
 
-    return (resolve_target(load_specs(*extensions.spec_folders()), word).name,)
+    specs = load_specs(*extensions.spec_folders())
+    one_or_list = re.split(r"[;,\s]", word.strip())
+    words = [str(one) for one in parse_list(word, known)] if len(one_or_list) > 1 else [word]
+    return tuple(resolve_target(specs, each).name for each in words)

@@ -19,7 +19,7 @@ from dsv4gen.render.source_map import SourceMap, take_markers
 
 #: every name a template may use, whatever its language
 CONTEXT_NAMES = frozenset(
-    {"plan", "facts", "target", "dialect", "layer", "body", "helpers", "mutations"}
+    {"plan", "facts", "target", "dialect", "layer", "body", "helpers", "mutations", "source"}
     | {"wave", "dependent_launch", "remote_shared", "simds_per_unit", "max_waves_per_simd"}
 )
 BODY_MARK = "// ==== kernel body ===="
@@ -103,7 +103,8 @@ def _triton_module(plan: FamilyPlan) -> RenderedFile:
 
 
 def _module(plan: FamilyPlan) -> RenderedFile:
-    return _render("module/hip_cuda.py.jinja", f"{plan.family}.py", "python", _context(plan))
+    context = {**_context(plan), "source": f"{plan.family}{dialect_named(plan.target.api).suffix}"}
+    return _render("module/hip_cuda.py.jinja", f"{plan.family}.py", "python", context)
 
 
 def _stub(plan: FamilyPlan) -> RenderedFile:
