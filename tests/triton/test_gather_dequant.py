@@ -107,9 +107,17 @@ def test_misaligned_cache_is_refused(worker: InterpreterWorker) -> None:
     moved = memory.as_strided((pages, stride), (stride, 1), 8)
     apart = memory.as_strided((pages, stride), (stride + 8, 1))
     for cache in (moved, apart):
+        assert cache.numel() >= 3 * 5 * 584
         with pytest.raises(ArgumentError, match=r"cache: pages of .* are not aligned") as caught:
             worker.call(module(TARGET), "gather", **{**case.arguments, "cache": cache})
         assert "multiples of 16 bytes" in caught.value.remedy
+
+
+@pytest.mark.parametrize("page_size", [0, 6, 64])
+def test_a_page_size_that_pages_cannot_hold_is_refused(worker: InterpreterWorker, page_size: int) -> None:
+    case = build_case(SHAPE)
+    with pytest.raises(ArgumentError, match=f"bytes are too few for 3 pages of {page_size} tokens"):
+        worker.call(module(TARGET), "gather", **{**case.arguments, "page_size": page_size})
 
 
 def test_bl14_mixed_dialects_read_the_same_bytes_a_factor_of_two_apart(worker: InterpreterWorker) -> None:
