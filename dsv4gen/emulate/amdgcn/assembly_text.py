@@ -6,11 +6,13 @@ the compiler chose the addend so that `symbol@rel32@lo+N`, added to the last s_g
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dsv4gen.base.errors import CompileError, Place
+from dsv4gen.emulate.amdgcn.assembly_scan import LABEL, scan_assembly, without_comment
 from dsv4gen.emulate.amdgcn.data_section import DataSection
 from dsv4gen.emulate.amdgcn.expressions import evaluate
 from dsv4gen.emulate.amdgcn.instruction_text import parse_instruction
@@ -23,27 +25,18 @@ from dsv4gen.emulate.amdgcn.metadata import (
 )
 from dsv4gen.emulate.amdgcn.program import CODE_BASE, Expression, Instruction, Operand, Program
 
-_LABEL = re.compile(r'\s*(?:"([^"]+)"|([.$\w]+)):')
 _INLINED_AT = re.compile(r"@\[ (.+?):(\d+):\d+")
-_FILE = re.compile(r'(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _RELATIVE = re.compile(r"(.+)@(rel32|gotpcrel32|abs32)@(lo|hi)(?:\+\d+)?")
-_DATA_SECTIONS = (".rodata", ".data", ".bss", ".AMDGPU.constants")
 
 
 @dataclass
 class _Reader:
-    """What has been read so far."""
+    """What has been read of the code so far."""
 
     file: str
+    files: Mapping[str, str]
     instructions: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
-    data: DataSection = field(default_factory=DataSection)
-    descriptors: dict[str, dict[str, str]] = field(default_factory=dict)
-    metadata: list[str] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
-    target: str = ""
-    section: str = "text"  # text, data or skipped
-    mode: str = ""  # "" , "metadata", or the kernel whose descriptor is being read
     source: Place | None = None
     callers: tuple[Place, ...] = ()
 
@@ -54,127 +47,51 @@ def read_assembly(text: str, symbol: str, *, file: str = "kernel.s") -> Program:
     Raises:
         CompileError: no such kernel, or text that is not AMD assembly.
     """
-    reader = _Reader(file)
-    for number, line in enumerate(text.splitlines(), start=1):
-        _read_line(reader, line, number)
-    if not reader.target:
-        raise CompileError(f"{file} has no .amdgcn_target: not AMD assembly text")
-    entry = kernel_entry(_parse_metadata(reader.metadata), symbol)
-    if symbol not in reader.descriptors or symbol not in reader.labels:
+    assembly = scan_assembly(text)
+    entry = kernel_entry(assembly.metadata, symbol)
+    if symbol not in assembly.descriptors or symbol not in assembly.functions:
         raise CompileError(f"{file} has metadata but no code for kernel {symbol!r}")
-    fields = _descriptor_fields(reader.descriptors[symbol], entry)
-    descriptor = build_descriptor(symbol, target_of(reader.target), entry, fields)
-    code_bytes = 4 * len(reader.instructions)
-    data_offset = (code_bytes + 255) // 256 * 256
-    symbols = dict(reader.labels)
-    symbols.update({name: data_offset + offset for name, offset in reader.data.labels.items()})
-    instructions = _Resolver(symbols, reader.data, data_offset).resolve(reader.instructions)
-    return Program(
-        instructions,
-        symbols,
-        descriptor,
-        bytes(reader.data.content),
-        data_offset,
-        tuple(reader.data.relocations),
-    )
+    reader = _Reader(file, assembly.files)
+    for lines in assembly.functions_of(symbol):
+        _read_function(reader, lines)
+    fields = _descriptor_fields(assembly.descriptors[symbol], entry)
+    descriptor = build_descriptor(symbol, target_of(assembly.target), entry, fields)
+    data_offset = (4 * len(reader.instructions) + 255) // 256 * 256
+    data = copy.deepcopy(assembly.data)
+    symbols = {**reader.labels, **{name: data_offset + offset for name, offset in data.labels.items()}}
+    instructions = _Resolver(symbols, data, data_offset).resolve(reader.instructions)
+    return Program(instructions, symbols, descriptor, bytes(data.content), data_offset, tuple(data.relocations))
 
 
-def _read_line(reader: _Reader, line: str, number: int) -> None:
-    if reader.mode == "metadata":
-        if ".end_amdgpu_metadata" in line:
-            reader.mode = ""
-        else:
-            reader.metadata.append(line)
-        return
-    code = _without_comment(line)
-    label = _LABEL.match(code)
-    while label:
-        _place_label(reader, label[1] or label[2])
-        code = code[label.end() :]
-        label = _LABEL.match(code)
-    code = code.strip()
-    if code.startswith("."):
-        name, _, arguments = code.replace("\t", " ").partition(" ")
-        if name == ".loc":
-            # The calls an instruction was inlined through are told in the comment only.
-            reader.callers = tuple(Place(file, int(row)) for file, row in _INLINED_AT.findall(line))
-        _read_directive(reader, name, arguments.strip())
-    elif code and reader.section == "text" and "=" not in code:
-        place = reader.source or Place(reader.file, number)
-        record = parse_instruction(" ".join(code.split()), 4 * len(reader.instructions), place)
-        reader.instructions.append(replace(record, callers=reader.callers) if reader.callers else record)
+def _read_function(reader: _Reader, lines: Iterable[tuple[int, str]]) -> None:
+    reader.source, reader.callers = None, ()
+    for number, line in lines:
+        code = without_comment(line)
+        label = LABEL.match(code) if code[:1] not in ("\t", " ", "") else None
+        while label:
+            reader.labels[label[1] or label[2]] = 4 * len(reader.instructions)
+            code = code[label.end() :]
+            label = LABEL.match(code)
+        code = code.strip()
+        if code.startswith("."):
+            if code.startswith(".loc"):
+                _set_source(reader, code, line)
+        elif code and "=" not in code:
+            _read_instruction(reader, code, number)
 
 
-def _without_comment(line: str) -> str:
-    """The line up to `;` or `//`, both outside quotes."""
-    if ";" not in line and "//" not in line:
-        return line
-    quoted = False
-    for position, character in enumerate(line):
-        if character == '"':
-            quoted = not quoted
-        elif not quoted and (character == ";" or line.startswith("//", position)):
-            return line[:position]
-    return line
+def _read_instruction(reader: _Reader, code: str, number: int) -> None:
+    place = reader.source or Place(reader.file, number)
+    address = 4 * len(reader.instructions)
+    text = " ".join(code.split())
+    reader.instructions.append(parse_instruction(text, address, place, reader.callers))
 
 
-def _place_label(reader: _Reader, name: str) -> None:
-    if reader.section == "text":
-        reader.labels[name] = 4 * len(reader.instructions)
-    elif reader.section == "data":
-        reader.data.label(name)
-
-
-def _read_directive(reader: _Reader, name: str, arguments: str) -> None:
-    if name == ".end_amdhsa_kernel":
-        reader.mode = ""
-    elif reader.mode:
-        reader.descriptors[reader.mode][name] = arguments
-    elif name == ".amdhsa_kernel":
-        reader.mode = arguments
-        reader.descriptors[arguments] = {}
-    elif name == ".amdgpu_metadata":
-        reader.mode = "metadata"
-    elif name == ".amdgcn_target":
-        reader.target = arguments.strip('"')
-    elif name in (".text", ".data", ".bss"):
-        reader.section = "text" if name == ".text" else "data"
-    elif name == ".section":
-        reader.section = _section_kind(arguments)
-    elif name == ".file":
-        _remember_file(reader, arguments)
-    elif name == ".loc":
-        _set_source(reader, arguments)
-    elif reader.section == "data":
-        reader.data.directive(name, arguments)
-
-
-def _section_kind(arguments: str) -> str:
-    name = arguments.split(",")[0].strip().strip('"')
-    if name.startswith(".text"):
-        return "text"
-    return "data" if name.startswith(_DATA_SECTIONS) else "skipped"
-
-
-def _remember_file(reader: _Reader, arguments: str) -> None:
-    match = _FILE.match(arguments)
-    if match:
-        reader.files[match[1]] = match[3] or match[2]
-
-
-def _set_source(reader: _Reader, arguments: str) -> None:
-    parts = arguments.split()
-    line = int(parts[1])
-    reader.source = Place(reader.files.get(parts[0], reader.file), line) if line else None
-
-
-def _parse_metadata(lines: list[str]) -> Mapping[str, object]:
-    from ruamel.yaml import YAML
-
-    loaded = YAML(typ="safe", pure=True).load("\n".join(lines).replace("\t", " "))
-    if not isinstance(loaded, Mapping):
-        raise CompileError("the assembly text has no .amdgpu_metadata block")
-    return loaded
+def _set_source(reader: _Reader, code: str, line: str) -> None:
+    """`.loc FILE LINE COLUMN`; the calls an instruction was inlined through are told in the comment only."""
+    _, file, row = code.split()[:3]
+    reader.source = Place(reader.files.get(file, reader.file), int(row)) if int(row) else None
+    reader.callers = tuple(Place(name, int(at)) for name, at in _INLINED_AT.findall(line))
 
 
 def _descriptor_fields(directives: Mapping[str, str], entry: Mapping[str, object]) -> DescriptorFields:

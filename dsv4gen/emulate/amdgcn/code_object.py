@@ -5,6 +5,7 @@ The descriptor is read from `<symbol>.kd`; addresses are the file's own, so cons
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from collections.abc import Iterator
@@ -51,7 +52,8 @@ def read_code_object(binary: bytes, symbol: str) -> Program:
         raise CompileError(f"the code object has no symbol {symbol!r} with a descriptor {symbol}.kd")
     image = _memory_image(elf)
     fields = _descriptor_fields(image, symbols[f"{symbol}.kd"])
-    instructions = tuple(_instructions(_disassemble(binary, target)))
+    others = _other_kernels(elf, symbol)
+    instructions = tuple(_instructions(_disassemble(binary, target), others))
     if not instructions:
         raise CompileError("llvm-objdump found no instructions in the code object")
     return Program(
@@ -62,6 +64,13 @@ def read_code_object(binary: bytes, symbol: str) -> Program:
         0,
         tuple(_relocations(elf)),
     )
+
+
+def _other_kernels(elf: Elf, symbol: str) -> list[range]:
+    """Addresses of the code of kernels other than this one; what is left may be called."""
+    found = elf.symbols()
+    kernels = {entry.name.removesuffix(".kd") for entry in found if entry.name.endswith(".kd")} - {symbol}
+    return [range(entry.value, entry.value + entry.size) for entry in found if entry.name in kernels]
 
 
 def _memory_image(elf: Elf) -> bytes:
@@ -108,6 +117,7 @@ def _section_relocations(elf: Elf, section: Section) -> Iterator[tuple[int, str]
             raise CompileError(f"the code object has a relocation of kind {kind}")
 
 
+@functools.lru_cache(maxsize=2)
 def _disassemble(binary: bytes, target: str) -> str:
     program = find_llvm("llvm-objdump")
     if program is None:
@@ -122,12 +132,14 @@ def _disassemble(binary: bytes, target: str) -> str:
     return outcome.output
 
 
-def _instructions(text: str) -> Iterator[Instruction]:
+def _instructions(text: str, skipped: list[range]) -> Iterator[Instruction]:
     for line in text.splitlines():
         match = _LINE.match(line)
         if match is None:
             continue
         address = int(match[2], 16)
+        if any(address in other for other in skipped):
+            continue
         record = parse_instruction(" ".join(match[1].split()), address)
         yield _with_target(record, address) if _BRANCH.fullmatch(record.mnemonic) else record
 

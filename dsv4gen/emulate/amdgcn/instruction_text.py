@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Mapping
 
 from dsv4gen.base.errors import Place
 from dsv4gen.emulate.amdgcn.operands import parse_operand, split_operands
-from dsv4gen.emulate.amdgcn.program import Instruction, ModifierValue, Register
+from dsv4gen.emulate.amdgcn.program import Instruction, ModifierValue, Operand, Register
 
 _NAMED = re.compile(r"(?<![\w.\]])([a-z][a-z0-9_]*):(\[[^\]]*\]|[\w.]+\([^)]*\)|-?[\w.x]+)")
 _SWITCHES = frozenset(
@@ -35,34 +37,28 @@ _IGNORED_OPERANDS = re.compile(
 )
 
 
-def parse_instruction(text: str, address: int = 0, place: Place | None = None) -> Instruction:
-    """The record of one instruction; `text` has no comment."""
-    first, separator, second = text.partition("::")
-    record = _parse_single(first.strip(), address, place, text)
-    if not separator:
-        return record
-    return Instruction(
-        record.mnemonic,
-        record.operands,
-        record.modifiers,
-        address,
-        _parse_single(second.strip(), address, place, text),
-        place,
-        text,
-    )
+def parse_instruction(
+    text: str, address: int = 0, place: Place | None = None, callers: tuple[Place, ...] = ()
+) -> Instruction:
+    """The record of one instruction; `text` has no comment and single blanks."""
+    first, separator, second = text.partition(" :: ")
+    mnemonic, operands, modifiers = _parse_single(first)
+    pair = Instruction(*_parse_single(second)) if separator else None
+    return Instruction(mnemonic, operands, modifiers, address, pair, place, text, callers)
 
 
-def _parse_single(text: str, address: int, place: Place | None, whole: str) -> Instruction:
+@functools.lru_cache(maxsize=16384)
+def _parse_single(text: str) -> tuple[str, tuple[Operand, ...], Mapping[str, ModifierValue]]:
+    """Mnemonic, operands and modifiers; kept, because unrolled code repeats itself."""
     mnemonic, _, rest = text.partition(" ")
-    mnemonic = mnemonic.strip()
-    if _IGNORED_OPERANDS.match(mnemonic):
-        return Instruction(mnemonic, (), {}, address, None, place, whole)
     modifiers: dict[str, ModifierValue] = {}
+    if _IGNORED_OPERANDS.match(mnemonic):
+        return mnemonic, (), modifiers
     operands = tuple(parse_operand(part) for part in _operand_texts(rest.strip(), modifiers))
     if any(isinstance(operand.value, Register) and operand.value.half is not None for operand in operands):
         # llvm-objdump prints the halves twice, as `v1.h` and in op_sel.
         modifiers.pop("op_sel", None)
-    return Instruction(mnemonic, operands, modifiers, address, None, place, whole)
+    return mnemonic, operands, modifiers
 
 
 def _operand_texts(rest: str, modifiers: dict[str, ModifierValue]) -> list[str]:
