@@ -60,12 +60,12 @@ def test_the_shipped_spec_plans_on_every_target(copy: Copy) -> None:
 
 
 def test_a_tile_that_cannot_fit_is_refused_with_its_formula(copy: Copy) -> None:
-    copy.edit(SPEC, '192"', '192 + 65536"')
+    copy.edit(SPEC, "4 * fine_bins", "65536 + 4 * fine_bins")
     plan(copy, "gfx950")
     error = refusal(copy, "gfx1201")
     assert "shared memory does not fit at block_threads=" in error.message
     assert "over the limit of 65536" in error.message
-    assert error.place is not None and error.place.line == line_of(copy, "192 + 65536")
+    assert error.place is not None and error.place.line == line_of(copy, "65536 + 4")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_tile_that_cannot_fit_is_refused_with_its_formula(copy: Copy) -> None:
     [("gfx942", 65536), ("gfx950", 163840), ("gfx1201", 65536), ("sm_90", 49152), ("sm_120", 49152)],
 )
 def test_each_target_has_its_own_shared_memory_limit(copy: Copy, target: str, limit: int) -> None:
-    copy.edit(SPEC, '192"', '192 + 300000"')
+    copy.edit(SPEC, "4 * fine_bins", "300000 + 4 * fine_bins")
     assert f"over the limit of {limit}" in refusal(copy, target).message
 
 
