@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 from functools import lru_cache
@@ -23,7 +24,9 @@ SMALL_THRESHOLDS = (("fused_rows: 150000", "fused_rows: 40"), ("fixed_rows: 3276
 
 @lru_cache(maxsize=1)
 def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="dsv4gen-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="dsv4gen-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @lru_cache

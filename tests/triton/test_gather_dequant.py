@@ -211,6 +211,16 @@ def test_quantised_rows_come_back_close(worker: InterpreterWorker) -> None:
         torch.testing.assert_close(out[0, :, : V4.codes].float(), values, rtol=1 / 16, atol=1e-2)
 
 
+def test_bl25_kernel_and_reference_take_the_same_layout() -> None:
+    constants = plan(TARGET).constants
+    assert (V4.codes, V4.rope, V4.tile, V4.scale_row) == tuple(
+        constants[n] for n in ("codes", "rope", "tile", "scale_row")
+    )
+    changed = module(TARGET, edits=(("scale_row: 8 ", "scale_row: 16 "),)).read_text(encoding="utf-8")
+    assert "slot * 8" in module(TARGET).read_text(encoding="utf-8")
+    assert "slot * 16" in changed
+
+
 def test_unknown_dialect_is_refused(worker: InterpreterWorker) -> None:
     case = build_case(SHAPE)
     with pytest.raises(Exception, match="no such FP8 dialect"):
