@@ -18,17 +18,22 @@ from dsv4gen.plan.ir import FamilyPlan, Instance, Kernel
 from dsv4gen.plan.make import make_plan
 from dsv4gen.reference.topk_cases import Case, Problem, build_problem
 from dsv4gen.render import render_source
-from dsv4gen.spec import load_specs
+from dsv4gen.spec import Specs, load_specs
 from dsv4gen.target import resolve_target
 
 WAVES = (32, 64)
 
 
 @lru_cache(maxsize=1)
+def topk_specs() -> Specs:
+    """The specs, loaded once."""
+    return load_specs(paths.specs())
+
+
+@lru_cache(maxsize=1)
 def topk_plan() -> FamilyPlan:
-    """The plan for a target with 64-lane waves; bodies are the same bytes for every target of equal tiles."""
-    specs = load_specs(paths.specs())
-    return make_plan(specs.families["topk"], resolve_target(specs, "gfx950"))
+    """The plan for one target; bodies are the same bytes for every target of equal tiles."""
+    return make_plan(topk_specs().families["topk"], resolve_target(topk_specs(), "gfx950"))
 
 
 def instances(plan: FamilyPlan) -> dict[tuple[str, str], Instance]:

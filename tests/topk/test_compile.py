@@ -1,0 +1,34 @@
+"""What the compilers make of the kernels: nothing spilled, and as many blocks resident as the spec asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsv4gen.plan.make import make_plan
+from dsv4gen.render import render_source
+from dsv4gen.target import resolve_target
+from dsv4gen.toolchain import compile_source
+from tests.tools import need_module, need_tool
+from tests.topk.host import only, topk_specs
+
+#: one target for each wave size and vendor, and the oldest of each
+TARGETS = ("gfx90a", "gfx1201", "sm_80", "sm_90")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_nothing_spills(target: str) -> None:
+    if target.startswith("gfx"):
+        need_tool("clang++-22")
+    else:
+        need_module("nvidia")
+    record = resolve_target(topk_specs(), target)
+    plan = make_plan(topk_specs().families["topk"], record)
+    wanted = {i.symbol: i for kernel in plan.kernels for i in kernel.instances if i.options["mode"] == "page_table"}
+    text = render_source(only(plan, wanted)).text
+    code = compile_source(text, record, symbols=list(wanted))
+    assert len(code.kernels) == len(wanted)
+    for kernel in code.kernels:
+        assert (kernel.spilled_registers, kernel.scratch_bytes) == (0, 0), kernel.symbol
+        assert kernel.static_shared_bytes <= wanted[kernel.symbol].shared_bytes
+        assert kernel.occupancy is not None
+        assert kernel.occupancy.blocks >= wanted[kernel.symbol].min_blocks, kernel.symbol
