@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dsv4gen.base.errors import DsvError
-from dsv4gen.plan.ir import FamilyPlan, Instance
+from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.render import RenderedFile, render_source
+from dsv4gen.render.render import render_triton
 from dsv4gen.target import TargetRecord
 from dsv4gen.target.occupancy import occupancy
-from dsv4gen.toolchain import CodeObject, KernelResources, Task, check_budget, compile_source, run_tasks
+from dsv4gen.toolchain import (
+    CodeObject,
+    KernelResources,
+    Task,
+    TritonKernel,
+    check_budget,
+    compile_source,
+    compile_triton_many,
+    run_tasks,
+)
 from dsv4gen.verify.outcome import KernelRow
+from dsv4gen.verify.triton_requests import triton_requests
 
 
 @dataclass(frozen=True)
@@ -32,6 +45,12 @@ class Job:
 
 def compile_all(jobs: Sequence[Job]) -> Compiled:
     """Compile all jobs in parallel; a failure of one does not stop the others."""
+    sources = _compile_sources([job for job in jobs if job.plan.language == "hip_cuda"])
+    modules = _compile_modules([job for job in jobs if job.plan.language == "triton"])
+    return Compiled((*sources.rows, *modules.rows), (*sources.findings, *modules.findings))
+
+
+def _compile_sources(jobs: Sequence[Job]) -> Compiled:
     tasks = [Task(f"{job.plan.family} for {job.record.device}", lambda job=job: _compile(job)) for job in jobs]  # type: ignore[misc]
     rows: list[KernelRow] = []
     findings: list[str] = []
@@ -43,6 +62,38 @@ def compile_all(jobs: Sequence[Job]) -> Compiled:
             rows += [row for row, _ in found]
             findings += [str(error) for _, errors in found for error in errors]
     return Compiled(tuple(rows), tuple(findings))
+
+
+def _compile_modules(jobs: Sequence[Job]) -> Compiled:
+    """Triton modules: the combinations that each states it compiles ahead of time."""
+    rows: list[KernelRow] = []
+    findings: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="dsv4gen-verify-") as folder:
+        work = [(kernel, job.record) for job in jobs for kernel in _requests(job, Path(folder))]
+        for (kernel, record), done in zip(work, compile_triton_many(work) if work else [], strict=True):
+            if done.value is None:
+                findings += [str(error) for error in getattr(done.error, "errors", (done.error,))]
+                continue
+            used = done.value.code.kernels[0].for_launch(
+                record, threads=done.value.threads, dynamic_shared_bytes=done.value.shared_bytes
+            )
+            rows.append(_row(record, _label(kernel), used, "triton", done.value.threads, record.shared.block))
+            findings += [str(error) for error in check_budget(used, record, threads=done.value.threads)]
+    return Compiled(tuple(rows), tuple(findings))
+
+
+def _requests(job: Job, folder: Path) -> list[TritonKernel]:
+    rendered = render_triton(job.plan)
+    path = folder / job.record.device / rendered.name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(rendered.text, encoding="utf-8")
+    return triton_requests(job.plan, rendered, path)
+
+
+def _label(kernel: TritonKernel) -> str:
+    """The function, its texts and its numbers: what tells one combination from another."""
+    chosen = [str(value) for value in kernel.constexprs.values() if not isinstance(value, bool)]
+    return " ".join([kernel.function, *chosen, f"warps={kernel.options.get('num_warps', 4)}"])
 
 
 def _compile(job: Job) -> CodeObject:
@@ -64,13 +115,16 @@ def _read(job: Job, code: CodeObject) -> Iterator[tuple[KernelRow, list[DsvError
                     min_blocks=instance.min_blocks,
                 )
             )
-            yield _row(job.record, instance, used, code.compiler), errors
+            limit = job.record.shared.static
+            yield _row(job.record, instance.symbol, used, code.compiler, instance.threads, limit), errors
 
 
-def _row(record: TargetRecord, instance: Instance, used: KernelResources, compiler: str) -> KernelRow:
+def _row(
+    record: TargetRecord, symbol: str, used: KernelResources, compiler: str, threads: int, shared_limit: int
+) -> KernelRow:
     return KernelRow(
         target=record.device,
-        symbol=instance.symbol,
+        symbol=symbol,
         compiler=compiler,
         registers=used.vector_registers,
         accumulators=used.accumulator_registers,
@@ -78,10 +132,10 @@ def _row(record: TargetRecord, instance: Instance, used: KernelResources, compil
         spills=used.spilled_registers,
         scratch=used.scratch_bytes,
         shared=used.shared_bytes,
-        shared_limit=record.shared.static,
+        shared_limit=shared_limit,
         blocks_per_unit=occupancy(
             record,
-            instance.threads,
+            threads,
             vector=used.vector_registers,
             accumulator=used.accumulator_registers,
             scalar=used.scalar_registers,

@@ -63,8 +63,7 @@ def _compile(specs: Specs, plans: dict[str, list[FamilyPlan]]) -> tuple[Compiled
     for target, made in plans.items():
         record = resolve_target(specs, target)
         for plan in made:
-            if plan.language == "hip_cuda":
-                jobs += [Job(plan, device) for device in (record, *record.also)]
+            jobs += [Job(plan, device) for device in (record, *record.also)]
     try:
         return compile_all(jobs), []
     except ToolMissing as error:
