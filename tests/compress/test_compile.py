@@ -31,7 +31,8 @@ def test_no_spills_little_shared_memory_and_wide_loads(target: str) -> None:
         assert built.shared_bytes <= 8192, variant.name
         budget = check_budget(kernel, record, expected_shared=built.shared_bytes, threads=built.threads)
         assert not budget, (variant.name, budget)
-        assert access_widths(built.code.assembly or "")["load"] >= 16, variant.name
+        full = 4 * built.threads <= variant.head_dim or variant.ratio == 128
+        assert access_widths(built.code.assembly or "")["load"] >= (16 if full else 8), variant.name
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -53,7 +54,8 @@ def test_rotation_stays_in_registers() -> None:
 @pytest.mark.parametrize("target", ["gfx942", "sm_90"])
 def test_a_ratio_four_row_fills_its_lanes(target: str) -> None:
     """Four elements a lane: 16-byte accesses, and no row of the window in another warp."""
-    for bucket in plan(target).kernel("decode_four").buckets:
-        head_dim = 512 if bucket.when.evaluate({"head_dim": 512}) else 128
-        lanes = bucket.tile["num_warps"] * compiled.record(target).wave.launch
-        assert lanes * 4 == head_dim or (head_dim == 128 and bucket.tile["num_warps"] == 1)
+    wave = compiled.record(target).wave.launch
+    for head_dim in (128, 512):
+        buckets = plan(target).kernel("decode_four").buckets
+        tile = next(bucket.tile for bucket in buckets if bucket.when.evaluate({"head_dim": head_dim}))
+        assert tile["num_warps"] == max(1, head_dim // (4 * wave))

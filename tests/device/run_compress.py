@@ -262,11 +262,15 @@ def workloads(module: ModuleType, requests: Sequence[int], quick: bool) -> Itera
             yield f"online decode {batch} {kind} float32", lambda b=batch, k=kind: online_calls(module, b, k)
 
 
-#: num_warps to try per tile function
+#: num_warps and num_stages to try per tile function
 TILE_CHOICES = {
-    "decode_four": (2, 4, 8), "prefill_four": (2, 4, 8), "decode_many": (4, 8, 16), "prefill_many": (4, 8, 16),
-    "decode_split": (4, 8), "prefill_split": (4, 8),
-}  # fmt: skip
+    "decode_four": ((2, 1), (4, 1), (8, 1)),
+    "prefill_four": ((2, 1), (4, 1), (8, 1)),
+    "decode_many": ((4, 1), (8, 1), (16, 1), (8, 2), (16, 2), (8, 3)),
+    "prefill_many": ((4, 1), (8, 1), (16, 1), (8, 2), (16, 2), (8, 3)),
+    "decode_split": ((4, 1), (8, 1), (8, 2), (8, 3)),
+    "prefill_split": ((4, 1), (8, 1), (8, 2), (8, 3)),
+}
 
 
 def bench(module: ModuleType, requests: Sequence[int], *, quick: bool, tiles: bool) -> list[dict[str, Any]]:
@@ -292,17 +296,18 @@ def bench(module: ModuleType, requests: Sequence[int], *, quick: bool, tiles: bo
 class Tile:
     """A tile function of the module replaced for a while."""
 
-    def __init__(self, module: ModuleType, kernel: str | None, warps: int) -> None:
-        self.module, self.kernel, self.warps = module, kernel, warps
+    def __init__(self, module: ModuleType, kernel: str, warps: int, stages: int) -> None:
+        self.module, self.name = module, f"{kernel}_tile" if kernel else ""
+        self.change = {"num_warps": warps, "num_stages": stages}
 
     def __enter__(self) -> None:
-        if self.kernel:
-            self.plain = getattr(self.module, f"{self.kernel}_tile")
-            setattr(self.module, f"{self.kernel}_tile", lambda dim: {**self.plain(dim), "num_warps": self.warps})
+        if self.name:
+            self.plain = getattr(self.module, self.name)
+            setattr(self.module, self.name, lambda head_dim: {**self.plain(head_dim), **self.change})
 
     def __exit__(self, *_: object) -> None:
-        if self.kernel:
-            setattr(self.module, f"{self.kernel}_tile", self.plain)
+        if self.name:
+            setattr(self.module, self.name, self.plain)
 
 
 def _tiled(module: ModuleType, label: str, tiles: bool) -> Iterator[tuple[str, Tile]]:
@@ -310,10 +315,10 @@ def _tiled(module: ModuleType, label: str, tiles: bool) -> Iterator[tuple[str, T
     phase = "decode" if "decode" in label else "prefill"
     form = "four" if label.startswith("c4") else "split" if "split" in label else "many"
     if not tiles or label.startswith("online"):
-        yield "", Tile(module, None, 0)
+        yield "", Tile(module, "", 0, 0)
         return
-    for warps in TILE_CHOICES[f"{phase}_{form}"]:
-        yield f" w{warps}", Tile(module, f"{phase}_{form}", warps)
+    for warps, stages in TILE_CHOICES[f"{phase}_{form}"]:
+        yield f" w{warps} s{stages}", Tile(module, f"{phase}_{form}", warps, stages)
 
 
 def main() -> int:
@@ -321,7 +326,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", default=["check", "bench"], choices=["check", "bench"])
     parser.add_argument("--requests", default="1,8,32,128,512")
-    parser.add_argument("--tiles", action="store_true", help="also time other numbers of warps")
+    parser.add_argument("--tiles", action="store_true", help="time other numbers of warps and stages")
     parser.add_argument("--quick", action="store_true", help="float32 only, shorter replays")
     options = parser.parse_args()
     module = generated()
