@@ -1,7 +1,8 @@
 """Kernel arguments: packing the kernarg block, and the device addresses a kernel sees.
 
 Every buffer gets its own device address range with 64 GiB between ranges, so that an access past an end never lands
-in a neighbour. Addresses keep their position within a page. In a packed block (`Params`), every aligned 8-byte word
+in a neighbour. Addresses keep their position within 16 bytes (the widest access), and no more, so that counts of cache
+lines do not depend on the host's allocator. In a packed block (`Params`), every aligned 8-byte word
 that points into a passed buffer is replaced by the device address.
 """
 
@@ -18,7 +19,7 @@ from dsv4gen.emulate.amdgcn.registers import PRIVATE_APERTURE, SHARED_APERTURE
 
 _FIRST_ADDRESS = 0x1000_0000_0000
 _SPACING = 1 << 36
-_PAGE = 4096
+_ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def host_buffer(value: Any, name: str) -> HostBuffer:
 def map_buffers(buffers: Iterable[HostBuffer]) -> list[MappedBuffer]:
     """Give every buffer its device address."""
     return [
-        MappedBuffer(buffer, _FIRST_ADDRESS + index * _SPACING + buffer.address % _PAGE)
+        MappedBuffer(buffer, _FIRST_ADDRESS + index * _SPACING + buffer.address % _ALIGNMENT)
         for index, buffer in enumerate(buffers)
     ]
 
