@@ -228,9 +228,17 @@ def new_family_command(name: str, language: str, folder: Path | None) -> None:
 
 
 @main.command()
-@click.argument("kind", type=click.Choice(("family", "platform", "tuning")))
-def schema(kind: str) -> None:
-    """Print the JSON Schema of a spec file, for editors."""
+@click.argument("kind", type=click.Choice(("family", "platform", "tuning")), required=False)
+@click.option("--markdown", is_flag=True, help="Print the page of all keys, docs/specs.md, instead.")
+def schema(kind: str | None, markdown: bool) -> None:
+    """Print the JSON Schema of one KIND of spec file, for editors."""
+    if markdown:
+        from dsv4gen.report.spec_page import spec_page
+
+        click.echo(spec_page(), nl=False)
+        return
+    if kind is None:
+        raise UsageError("no kind of spec file given", remedy="family, platform or tuning; or --markdown")
     from dsv4gen.spec import json_schema
 
     emit_json(json_schema(kind))

@@ -16,7 +16,13 @@ DTYPES = ("f32", "f16", "bf16", "f8e4m3fn", "f8e4m3fnuz", "u8", "i32", "u32", "i
 
 
 class Axis(Model):
-    """A size the caller chooses; with `per`, one value per entry of that axis, known on the device only."""
+    """A size the caller chooses; with `per`, one value per entry of that axis, known on the device only.
+
+    Attributes:
+        min, max: the range for which the kernels must be right; checked on every call, and what proofs assume.
+        per: the axis along which the device reads one value per entry.
+        when: the axis exists only if this holds for the chosen options.
+    """
 
     min: Expression
     max: Expression
@@ -26,7 +32,12 @@ class Axis(Model):
 
 
 class Option(Model):
-    """A compile-time choice made in `load(...)`."""
+    """A compile-time choice made in `load(...)`.
+
+    Attributes:
+        choices: its values, one word each.
+        default: the value when the caller names none.
+    """
 
     choices: Annotated[tuple[Name, ...], Field(min_length=1)]
     default: Name
@@ -34,7 +45,13 @@ class Option(Model):
 
 
 class Variants(Model):
-    """Implementations that an environment variable selects; `default` may name a platform gate."""
+    """Implementations that an environment variable selects; `default` may name a platform gate.
+
+    Attributes:
+        flag: the environment variable.
+        choices: its values.
+        default: one of the choices, or `defaults.<gate>`, which the platform file sets.
+    """
 
     flag: Annotated[str, Field(pattern=r"^DSV4GEN_[A-Z0-9_]+$")]
     choices: Annotated[tuple[Name, ...], Field(min_length=1)]
@@ -55,6 +72,8 @@ class Tensor(Model):
         init, restore: what a workspace must hold before the first launch, and holds again after each.
         scope: who may share a workspace; `stream` means one per stream.
         paths: launch paths that use a workspace; all of them when absent.
+        role: what kernels do with it; a workspace is scratch memory that the caller owns.
+        optional: the caller may leave it out.
     """
 
     dtype: Name
@@ -73,7 +92,12 @@ class Tensor(Model):
 
 
 class Scalar(Model):
-    """A run-time number that is neither an axis nor a stride."""
+    """A run-time number that is neither an axis nor a stride.
+
+    Attributes:
+        dtype: its type in the Params struct.
+        min, max: its range.
+    """
 
     dtype: Literal["i32", "u32", "i64", "f32"]
     min: Expression | None = None
@@ -90,6 +114,7 @@ class LaunchPath(Model):
         domain: shapes for which the path is correct.
         prefer: shapes for which it is wanted; the first path whose `prefer` holds is taken.
         launches: kernels in launch order.
+        name: how `explain` calls it.
     """
 
     name: Name
@@ -102,7 +127,12 @@ class LaunchPath(Model):
 
 
 class Op(Model):
-    """One callable operation; `params` is the order of the kernel's arguments."""
+    """One callable operation; `params` is the order of the kernel's arguments.
+
+    Attributes:
+        summary: one sentence for help texts and stubs.
+        params: members of the by-value struct: tensors, strides, scalars and axes in order.
+    """
 
     summary: Text
     tensors: Table[Tensor]
@@ -112,14 +142,25 @@ class Op(Model):
 
 
 class Fits(Model):
-    """What one block needs, as expressions over constants, tile values and target facts."""
+    """What one block needs, as expressions over constants, tile values and target facts.
+
+    Attributes:
+        threads: threads of a block.
+        shared_bytes: bytes of shared memory of a block.
+    """
 
     threads: Expression
     shared_bytes: Expression
 
 
 class RowPath(Model):
-    """One way to process a row, chosen on the device; `domain` and `prefer` as in a launch path."""
+    """One way to process a row, chosen on the device; `domain` and `prefer` as in a launch path.
+
+    Attributes:
+        name: how `explain` calls it, and what the template calls.
+        domain: rows for which it is correct.
+        prefer: rows for which it is taken; the first that holds.
+    """
 
     name: Name
     domain: Expression
@@ -128,14 +169,24 @@ class RowPath(Model):
 
 
 class Bucket(Model):
-    """A host-side choice of tile: the first bucket whose `when` holds."""
+    """A host-side choice of tile: the first bucket whose `when` holds.
+
+    Attributes:
+        when: shapes that take this tile; the last bucket says `true`.
+        tile: one of the legal values per tile dimension.
+    """
 
     when: Expression
     tile: Table[int]
 
 
 class Index(Model):
-    """The largest value of an address computation, and the width of the signed type it is computed in."""
+    """The largest value of an address computation, and the width of the signed type it is computed in.
+
+    Attributes:
+        value: the largest value.
+        bits: bits of the type.
+    """
 
     value: Expression
     bits: Literal[32, 64]
@@ -172,21 +223,41 @@ class Kernel(Model):
 
 
 class Floors(Model):
-    """What no implementation can avoid: bytes moved and operations, for explain and bench."""
+    """What no implementation can avoid: bytes moved and operations, for explain and bench.
+
+    Attributes:
+        bytes: bytes moved at least.
+        flops: operations at least.
+    """
 
     bytes: Expression
     flops: Expression
 
 
 class Shapes(Model):
-    """Axis values that tests and benchmarks share."""
+    """Axis values that tests and benchmarks share.
+
+    Attributes:
+        test: for tests and `verify`.
+        bench: for `bench` and `tune`.
+    """
 
     test: tuple[Table[int], ...]
     bench: tuple[Table[int], ...]
 
 
 class FamilySpec(Model):
-    """One kernel family."""
+    """One kernel family.
+
+    Attributes:
+        family: its name, which is the file's.
+        summary: one sentence for people.
+        language: what the kernels are written in.
+        template: the file below `templates/<language>/`.
+        reference: the module of `dsv4gen.reference` that defines what is right.
+        constants: numbers that expressions and the template share.
+        hazards: inputs that break kernels, by the names of `dsv4gen.reference.hazards`.
+    """
 
     family: Name
     summary: Text

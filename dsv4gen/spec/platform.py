@@ -81,6 +81,8 @@ class PlatformHead(Model):
         sources: the works that `source:` texts cite by key, here and in files that extend this one.
         also: devices that run the same source, compiled for their own architecture.
         defaults: variant per family, for `default: defaults.<family>` in a family spec.
+        summary: the devices, for people.
+        products: cards, for roofline text only.
     """
 
     target: Annotated[str, Field(pattern=r"^_?[a-z][a-z0-9_]*$")]

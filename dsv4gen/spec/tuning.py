@@ -19,6 +19,12 @@ class Measured(Model):
     """How the times were taken; none of it enters a plan.
 
     `policy` names the timing method, e.g. "CUDA graph, median of 50, L2 cold".
+
+    Attributes:
+        device: the card.
+        toolchain: compiler and driver versions.
+        policy: how it was timed.
+        date: the day.
     """
 
     device: Text
@@ -28,7 +34,14 @@ class Measured(Model):
 
 
 class TuningRow(Model):
-    """The tile for shapes where `when` is the first predicate that holds, and its time at one such shape."""
+    """The tile for shapes where `when` is the first predicate that holds, and its time at one such shape.
+
+    Attributes:
+        when: shapes that take the tile.
+        tile: one of the legal values per tile dimension.
+        shape: the shape that was timed.
+        microseconds: its time.
+    """
 
     when: Expression
     tile: Table[int]
@@ -37,7 +50,13 @@ class TuningRow(Model):
 
 
 class TuningSpec(Model):
-    """Tuned buckets of one family on one target; they replace the spec's own buckets kernel by kernel."""
+    """Tuned buckets of one family on one target; they replace the spec's own buckets kernel by kernel.
+
+    Attributes:
+        target: the folder's name.
+        family: the file's name.
+        kernels: rows per kernel of the family; the last row of each says `true`.
+    """
 
     target: Name
     family: Name
