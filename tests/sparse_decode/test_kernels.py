@@ -14,16 +14,25 @@ from tests.sparse_decode import checks
 from tests.sparse_decode.checks import DUAL, SHAPE, SMALL, run, split_case
 from tests.sparse_decode.modules import module, plan
 
-#: two codes a word; a code at a time without and with a native dialect
-TARGETS = ("sm_90", "gfx942")
 TARGET = "sm_90"
+#: what the targets' texts do not share: a code at a time, without and with a native dialect; products in quarters
+OF_THE_TEXT = {
+    "gfx942": ("ordinary", "invalid_indices", "two_scopes", "scales", "far_pages"),
+    "gfx1201": ("two_scopes", "masked_blocks"),
+}
 GARBAGE = ("index_minus_one", "index_past_end", "index_garbage", "length_zero", "length_above_width")
 
 
-@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("check", checks.CHECKS.values(), ids=checks.CHECKS)
-def test_checks(worker: InterpreterWorker, check: checks.Check, target: str) -> None:
-    check(worker, module(target))
+def test_checks(worker: InterpreterWorker, check: checks.Check) -> None:
+    check(worker, module(TARGET))
+
+
+@pytest.mark.parametrize(
+    ("target", "name"), [(target, name) for target, names in OF_THE_TEXT.items() for name in names]
+)
+def test_checks_of_other_texts(worker: InterpreterWorker, target: str, name: str) -> None:
+    checks.CHECKS[name](worker, module(target))
 
 
 @pytest.mark.parametrize(("target", "dialect"), [("gfx950", "e4m3fn"), ("gfx942", "e4m3fnuz")])
