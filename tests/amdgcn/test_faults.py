@@ -134,6 +134,13 @@ def test_registers_start_poisoned() -> None:
     assert (found[:, 0] == 0xA5A5A5A5).all()
 
 
+def test_other_rounding_modes_trap() -> None:
+    kernel = snippet_kernel("gfx942", ["s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3"])
+    _, result = launch(kernel, np.zeros((64, 1), np.uint32))
+    assert result.error is not None
+    assert "rounding mode" in result.error
+
+
 def test_jumps_outside_the_code_trap() -> None:
     kernel = snippet_kernel("gfx942", ["s_mov_b64 s[8:9], 64", "s_setpc_b64 s[8:9]"])
     _, result = launch(kernel, np.zeros((64, 1), np.uint32))

@@ -157,5 +157,7 @@ def test_wrong_arguments_are_refused() -> None:
         kernel.run(1, 64, [buffer, np.int32(1)])
     with pytest.raises(ArgumentError, match="1 to 1024 threads"):
         kernel.run(1, 2048, [buffer, buffer])
+    with pytest.raises(ArgumentError, match="bytes of LDS are more than gfx942 has"):
+        kernel.run(1, 64, [buffer, buffer], lds=65540)
     with pytest.raises(ArgumentError, match="unknown order"):
         kernel.run(1, 64, [buffer, buffer], order="sideways")

@@ -13,13 +13,15 @@ from dsv4gen.base.errors import UnknownTarget, did_you_mean
 @dataclass(frozen=True)
 class Generation:
     """One target. `fnuz` tells the dialect of the fp8 conversions; `keeps_high_half` whether 16-bit instructions
-    leave the upper half of the result alone; `ids_in_ttmp` whether block ids arrive in trap registers."""
+    leave the upper half of the result alone; `ids_in_ttmp` whether block ids arrive in trap registers; `lds_bytes` is
+    the most a block may use."""
 
     name: str
     family: str  # cdna, rdna
     fnuz: bool
     keeps_high_half: bool
     ids_in_ttmp: bool
+    lds_bytes: int
     lds_banks: int
     cache_line: int
 
@@ -27,11 +29,11 @@ class Generation:
 GENERATIONS = {
     generation.name: generation
     for generation in (
-        Generation("gfx90a", "cdna", False, False, False, 32, 128),
-        Generation("gfx942", "cdna", True, False, False, 32, 128),
-        Generation("gfx950", "cdna", False, False, False, 64, 128),
-        Generation("gfx1100", "rdna", False, True, False, 32, 128),
-        Generation("gfx1201", "rdna", False, True, True, 32, 128),
+        Generation("gfx90a", "cdna", False, False, False, 65536, 32, 128),
+        Generation("gfx942", "cdna", True, False, False, 65536, 32, 128),
+        Generation("gfx950", "cdna", False, False, False, 163840, 64, 128),
+        Generation("gfx1100", "rdna", False, True, False, 65536, 32, 128),
+        Generation("gfx1201", "rdna", False, True, True, 65536, 32, 128),
     )
 }
 

@@ -21,7 +21,6 @@ ORDERS = {"ascending": 0, "descending": 1, "random": 2}
 _CONTROL_ADDRESS = 0x0300_0000_0000
 _CONTROL_SPACING = 1 << 32
 _DYNAMIC_STACK = 16384
-_MAX_LDS = 160 * 1024
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def run(
     descriptor = lowered.program.descriptor
     executor = library.executor()
     layout.check_layout(executor)
-    _check_sizes(descriptor, grid, block, options)
+    _check_sizes(lowered, grid, block, options)
     order, seed = options.resolved_order()
     threads = block[0] * block[1] * block[2]
     waves = -(-threads // descriptor.wave)
@@ -168,9 +167,8 @@ def run(
     )
 
 
-def _check_sizes(
-    descriptor: Descriptor, grid: tuple[int, int, int], block: tuple[int, int, int], options: Options
-) -> None:
+def _check_sizes(lowered: Lowered, grid: tuple[int, int, int], block: tuple[int, int, int], options: Options) -> None:
+    descriptor, generation = lowered.program.descriptor, lowered.generation
     threads = block[0] * block[1] * block[2]
     if min(*grid, *block) < 1 or threads > 1024:
         raise ArgumentError(f"grid {grid} and block {block} are not a launch of 1 to 1024 threads a block")
@@ -178,8 +176,9 @@ def _check_sizes(
         raise ArgumentError(
             f"{descriptor.symbol} was compiled for at most {descriptor.max_threads} threads a block, not {threads}"
         )
-    if descriptor.group_bytes + options.lds > _MAX_LDS:
-        raise ArgumentError(f"{descriptor.group_bytes + options.lds} bytes of LDS are more than any target has")
+    lds = descriptor.group_bytes + options.lds
+    if lds > generation.lds_bytes:
+        raise ArgumentError(f"{lds} bytes of LDS are more than {generation.name} has ({generation.lds_bytes})")
 
 
 def _control_buffers(

@@ -32,8 +32,8 @@ _TRAPS = (
     "jump to an address where no code starts",
     "s_trap",
     "buffer descriptor with swizzling",
-    "misaligned access",
     "relative register number outside the wave's registers",
+    "rounding mode other than to nearest even, which is not emulated",
 )
 _MANY = 126  # wave number in a record that stands for several waves
 

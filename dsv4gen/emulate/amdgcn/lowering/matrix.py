@@ -51,8 +51,8 @@ def _lower_wmma(builder: Builder, record: Instruction, name: str) -> bool:
     shape = wmma_shape(name, negated_low)
     if shape is None:
         return False
-    if "clamp" in record.modifiers:
-        raise Unsupported("clamp")
+    if "clamp" in record.modifiers or builder.wave != 32:
+        raise Unsupported("clamp" if "clamp" in record.modifiers else "wave64")
     negated_high = list_modifier(record, "neg_hi", (0, 0, 0))
     control = int(builder.generation.ids_in_ttmp)
     control |= list_modifier(record, "op_sel", (0, 0, 0))[2] << 1

@@ -33,9 +33,11 @@ inline void end_program(Wave& w, const Op& o) {
   w.end_instruction = o.instruction;
 }
 inline void trap_instruction(Wave& w, const Op& o) { trap(w, o, kTrapInstruction, 0, static_cast<u64>(o.immediate), 0); }
-// Hardware registers: only the mode bits the emulator honours (fp16 overflow clamps) are kept.
+// Writes a field of the mode register: immediate = first bit | width << 8. Bit 23 (fp16 overflow clamps) is honoured;
+// rounding (bits 0..3) other than to nearest even would give wrong results, so it traps.
 inline void set_mode(Wave& w, const Op& o) {
-  // immediate = first bit | width << 8 of the mode register; bit 23 is fp16_ovfl.
   const u32 first = o.immediate & 255, width = o.immediate >> 8 & 255;
-  if (first <= 23 && 23 < first + width) w.fp16_overflow = *dwords(w, o.a) >> (23 - first) & 1;
+  const u32 field = *dwords(w, o.a) & (width >= 32 ? ~0u : (1u << width) - 1);
+  if (first < 4 && field << first & 15) return trap(w, o, kRoundingMode, 0, field, 0);
+  if (first <= 23 && 23 < first + width) w.fp16_overflow = field >> (23 - first) & 1;
 }

@@ -24,8 +24,8 @@ enum TrapKind : u32 {
   kBadJump,
   kTrapInstruction,
   kUnsupportedDescriptor,
-  kMisaligned,
   kBadRegister,
+  kRoundingMode,
 };
 
 enum FindingKind : u32 {
