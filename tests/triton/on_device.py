@@ -43,8 +43,9 @@ def on_card(value: object) -> object:
     """A tensor's copy on the card: same strides, and as far off its allocation's alignment."""
     if not isinstance(value, Tensor):
         return value
-    whole = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage())
-    return whole.cuda().as_strided(value.shape, value.stride(), value.storage_offset())
+    raw = torch.uint8 if value.dtype == torch.bool else value.dtype  # poison is no truth value
+    whole = torch.empty(0, dtype=raw).set_(value.untyped_storage())
+    return whole.cuda().view(value.dtype).as_strided(value.shape, value.stride(), value.storage_offset())
 
 
 def run_case(module: ModuleType, case: Case) -> None:
