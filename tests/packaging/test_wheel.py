@@ -93,7 +93,7 @@ def test_a_user_who_may_write_nothing_can_import_and_build(installed: Installed,
     variables = {"HOME": str(locked), "DSV4GEN_CACHE_DIR": str(locked / "cache")}
     done = installed.run("python", "-c", "import dsv4gen, dsv4gen.runtime", cwd=tmp_path, **variables)
     assert (done.returncode, done.stderr) == (0, "")
-    out = tmp_path / "a b" / "ü'$(touch x)"
+    out = tmp_path / "a b" / "ü'$(touch x)" / ("long" * 30) / ("longer" * 20)
     done = installed.run(
         "dsv4gen", "build", "--target", "gfx950", "-f", "topk", "--out", str(out), cwd=tmp_path, **variables
     )

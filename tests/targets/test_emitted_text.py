@@ -16,7 +16,7 @@ from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.render import render_source
 from dsv4gen.spec import Specs, load_specs
 from dsv4gen.target import resolve_target
-from tests.tools import need_tool
+from tests.tools import need_module, need_tool
 
 SPECS: Specs = load_specs(*extensions.spec_folders())
 SOURCES = sorted(name for name, family in SPECS.families.items() if family.model.language == "hip_cuda")
@@ -126,3 +126,21 @@ def test_masks_have_64_bits_by_the_compilers_own_opinion(tmp_path: Path, planted
     )
     assert (done.returncode != 0) is bool(planted), done.stderr
     assert ("narrow mask" in done.stderr) is bool(planted)
+
+
+def test_the_extension_builders_translation_changes_nothing(tmp_path: Path) -> None:
+    """BL-35: a builder that turns CUDA text into HIP text may meet ours, under the name it looks for."""
+    need_module("torch")
+    from torch.utils.hipify import hipify_python
+
+    texts = {target: render_source(plan(target, "topk")).text for target in TARGETS if target.startswith("gfx")}
+    for target, text in texts.items():
+        (tmp_path / f"{target}.cu").write_text(text, encoding="utf-8")
+    (tmp_path / "control.cu").write_text("void f() { cudaMalloc(0, 1); kernel<<<1, 2>>>(); }\n", encoding="utf-8")
+    folder = str(tmp_path)
+    hipify_python.hipify(folder, output_directory=folder, includes=[f"{folder}/*"], is_pytorch_extension=True)
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.cu" for name in (*texts, "control")} | {
+        "control.hip"
+    }
+    for target, text in texts.items():
+        assert (tmp_path / f"{target}.cu").read_text(encoding="utf-8") == text
