@@ -54,8 +54,8 @@ class Options:
 
     def keywords(self) -> dict[str, object]:
         """Those that launch functions of the epilogue take."""
-        names = ("table", "record", "dialect", "fp8_max", "floor", "quant_source", "hadamard", "slot_zero")
-        return {name: getattr(self, name) for name in names}
+        names = ("table", "record", "dialect", "fp8_max", "floor", "quant_source", "slot_zero")
+        return {"hadamard": "on" if self.hadamard else "off", **{name: getattr(self, name) for name in names}}
 
     def quantizer(self) -> Quantizer:
         """How the cache's bytes are made."""

@@ -51,7 +51,7 @@ KERNELS = (
     ("prefill_many", "prefill", 128),
     ("prefill_split", "prefill_pool", 128),
     ("write_rows", "write", 4),
-    ("finish_rows", "finish", 128),
+    ("finish_rows", "finish_pooled", 128),
     ("pool_rows", "pool", 128),
     ("pool_inputs", "pool_norm_rope", 4),
     ("online_rows", "online_decode", 128),
