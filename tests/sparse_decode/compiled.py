@@ -8,16 +8,14 @@ from functools import lru_cache
 
 from dsv4gen.base import paths
 from dsv4gen.plan.ir import Instance
+from dsv4gen.render.render import render_triton
 from dsv4gen.spec import load_specs
-from dsv4gen.spec.signature import divisible_pointers, triton_signature
 from dsv4gen.target import TargetRecord, resolve_target
 from dsv4gen.toolchain import TritonKernel, TritonObject, compile_triton_many
-from tests.sparse_decode.modules import FAMILY, module, plan
+from dsv4gen.verify.triton_requests import triton_requests
+from tests.sparse_decode.modules import module, plan
 
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_80", "sm_90", "sm_100", "sm_120")
-#: strides that are multiples of 16 in every ordinary call, and those that are 1; Triton finds both by itself
-_EVEN = ("q_token_stride", "q_head_stride", "page_stride", "extra_page_stride", "out_token_stride", "out_head_stride")
-_ONE = ("index_stride", "length_stride", "extra_index_stride", "extra_length_stride", "lse_head_stride")
 
 
 @dataclass(frozen=True)
@@ -40,26 +38,14 @@ def shipped(target: str) -> Iterator[Instance]:
 
 
 def request(target: str, instance: Instance) -> TritonKernel:
-    """The compile request of two scopes with lengths and sinks, specialised as an ordinary call is."""
-    family = load_specs(paths.specs()).families[FAMILY].model
-    op = family.ops["attend"]
+    """The module's own ahead-of-time request for a tile of the fused kernel."""
+    chosen = plan(target)
     tile = instance.tile
-    constants: dict[str, int | bool | str] = {
-        "PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True,
-        "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "REDUCE": "none",
-        "SWAP": tile["block_h"] <= family.constants["swap_heads"],
-        "BLOCK_H": tile["block_h"], "BLOCK_N": tile["block_n"],
-    }  # fmt: skip
-    constants |= dict.fromkeys(_ONE, 1)
-    if "NATIVE: tl.constexpr" in module(target).read_text(encoding="utf-8"):
-        constants |= {"DIALECT": "e4m3fn", "NATIVE": True}
-    return TritonKernel(
-        module(target),
-        "attend_scopes",
-        triton_signature(family, op, {}),
-        constants,
-        dict.fromkeys([*divisible_pointers(op), "indices", "extra_indices", *_EVEN], 16),
-        {"num_warps": tile["num_warps"], "num_stages": tile["num_stages"], "enable_fp_fusion": False},
+    wanted = {"BLOCK_H": tile["block_h"], "BLOCK_N": tile["block_n"], "REDUCE": "none"}
+    return next(
+        kernel
+        for kernel in triton_requests(chosen, render_triton(chosen), module(target))
+        if kernel.function == "attend_scopes" and wanted.items() <= kernel.constexprs.items()
     )
 
 

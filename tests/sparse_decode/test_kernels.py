@@ -111,6 +111,7 @@ def test_token_ranges_bound_the_gathered_rows(worker: InterpreterWorker) -> None
         ({"sink": torch.zeros(5, dtype=torch.bfloat16)}, "sink: torch.bfloat16"),
         ({"sink": torch.zeros(4)}, r"sink: torch.float32 \[4\]"),
         ({"dialect": "e4m3"}, "no such FP8 dialect"),
+        ({"page_size": 6}, "too few for 3 pages of 6 tokens"),
         ({"cache": torch.zeros(4, 3000, dtype=torch.uint8)[:, 8:2928]}, "not aligned"),
     ],
 )
