@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+import threading
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,20 @@ def test_several_modules_are_loaded_at_once(cache: Path) -> None:
             call.check()
         assert len(here.gpu.modules) == 2
         assert [launch.symbol for launch in here.gpu.launches] == ["topk_page_table_t256", "topk_dual_t256"] * 2
+
+
+def test_threads_launch_on_one_gpu(cache: Path) -> None:
+    calls = [topk_call(length=600 + number) for number in range(4)]
+    with amd("gfx950") as here:
+        topk = dsv4gen.load("topk", cache_dir=cache)
+        threads = [threading.Thread(target=topk, kwargs=dict(call.arguments)) for call in calls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(here.gpu.launches) == len(calls)
+    for call in calls:
+        call.check()
 
 
 def test_two_gpus_do_not_share_anything(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
