@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from dsv4gen.base.errors import ProofError
+from dsv4gen.base.expression_json import Value
 from dsv4gen.base.tiles import tile_words
 from dsv4gen.plan.ir import Axis, Bucket, Instance, Kernel, Proof, RowPath, Tile
 from dsv4gen.plan.paths import axis_ranges, proof_axes, used_choices
 from dsv4gen.plan.reader import Reader, with_tile
-from dsv4gen.prove import CoverageProof, FitProof, PathRule, prove_buckets, prove_coverage, prove_fit, prove_width
+from dsv4gen.prove import CoverageProof, Expr, FitProof, PathRule, prove_buckets, prove_coverage, prove_fit, prove_width
 from dsv4gen.spec.family import Kernel as KernelSpec
 from dsv4gen.target.occupancy import second_bound
 
@@ -22,12 +24,14 @@ def make_kernel(reader: Reader, name: str, axes: Sequence[Axis]) -> tuple[Kernel
         ProofError: a bucket's tile that does not fit, a gap or a dead branch, an index too wide for its type.
     """
     spec = reader.spec.kernels[name]
+    fit = _Fit.of(reader, name, spec)
     buckets = _buckets(reader, name, spec)
     used = _distinct(bucket.tile for bucket in buckets)
     proofs = [Proof(name, _prove_buckets(reader, name, buckets, axes))]
     for tile in used:
+        proofs += [Proof(f"{name} {tile_words(tile)}", proof) for proof in fit.prove(tile)]
         proofs += _prove_tile(reader, name, spec, tile, axes)
-    legal, refused = _sort_tiles(reader, name, spec)
+    legal, refused = _sort_tiles(fit, spec)
     kernel = Kernel(
         name=name,
         entry=spec.entry,
@@ -35,7 +39,7 @@ def make_kernel(reader: Reader, name: str, axes: Sequence[Axis]) -> tuple[Kernel
         tiles=legal,
         refused_tiles=refused,
         buckets=buckets,
-        instances=tuple(_instances(reader, name, spec, used)),
+        instances=tuple(_instances(reader, name, fit, used)),
     )
     return kernel, proofs
 
@@ -72,7 +76,7 @@ def _prove_buckets(reader: Reader, name: str, buckets: Sequence[Bucket], axes: S
 def _prove_tile(reader: Reader, name: str, spec: KernelSpec, tile: Tile, axes: Sequence[Axis]) -> list[Proof]:
     label = f"{name} {tile_words(tile)}"
     space = proof_axes(axes, device=True)
-    proofs = [Proof(label, proof) for proof in _fit(reader, name, spec, tile)]
+    proofs: list[Proof] = []
     rules = [
         PathRule(path.name, with_tile(path.domain, tile), with_tile(path.prefer, tile))
         for path in _row_paths(reader, name, spec)
@@ -105,38 +109,58 @@ def _require_words(rules: Iterable[PathRule], axes: Sequence[Axis]) -> None:
             )
 
 
-def _fit(reader: Reader, name: str, spec: KernelSpec, tile: Tile) -> tuple[FitProof, FitProof]:
-    """The tile's threads and shared memory against the target's limits."""
-    keys = ("kernels", name, "fits")
-    threads = reader.raw(spec.fits.threads, *keys, "threads", extra=spec.tiles)
-    shared = reader.raw(spec.fits.shared_bytes, *keys, "shared_bytes", extra=spec.tiles)
-    known = {**reader.values(threads), **reader.values(shared)}
-    limit = reader.record.proof_limit
-    shared_limit = limit("shared.block" if reader.spec.language == "triton" else "shared.static")
-    return (
-        prove_fit("threads", tile, threads, limit("block.threads"), constants=known, unit="threads"),
-        prove_fit("shared memory", tile, shared, shared_limit, constants=known),
-    )
+@dataclass(frozen=True)
+class _Fit:
+    """What a block of one kernel needs, as formulas over the tile, and the target's limits."""
+
+    threads: Expr
+    shared: Expr
+    known: Mapping[str, Value]
+    most_threads: int
+    most_shared: int
+
+    @classmethod
+    def of(cls, reader: Reader, name: str, spec: KernelSpec) -> _Fit:
+        """Read once per kernel: a kernel may have hundreds of tiles."""
+        keys = ("kernels", name, "fits")
+        threads = reader.raw(spec.fits.threads, *keys, "threads", extra=spec.tiles)
+        shared = reader.raw(spec.fits.shared_bytes, *keys, "shared_bytes", extra=spec.tiles)
+        known = {**reader.values(threads), **reader.values(shared)}
+        limit = reader.record.proof_limit
+        most_shared = limit("shared.block" if reader.spec.language == "triton" else "shared.static")
+        return cls(threads, shared, known, limit("block.threads"), most_shared)
+
+    def prove(self, tile: Tile) -> tuple[FitProof, FitProof]:
+        """The tile's threads and shared memory against the limits.
+
+        Raises:
+            ProofError: one of them does not fit.
+        """
+        return (
+            prove_fit("threads", tile, self.threads, self.most_threads, constants=self.known, unit="threads"),
+            prove_fit("shared memory", tile, self.shared, self.most_shared, constants=self.known),
+        )
 
 
-def _sort_tiles(reader: Reader, name: str, spec: KernelSpec) -> tuple[tuple[Tile, ...], tuple[tuple[Tile, str], ...]]:
+def _sort_tiles(fit: _Fit, spec: KernelSpec) -> tuple[tuple[Tile, ...], tuple[tuple[Tile, str], ...]]:
     """All tiles the spec allows: the ones that fit, and the ones that do not with the proof's words."""
     legal: list[Tile] = []
     refused: list[tuple[Tile, str]] = []
     for values in product(*spec.tiles.values()):
         tile = dict(zip(spec.tiles, values, strict=True))
         try:
-            _fit(reader, name, spec, tile)
+            fit.prove(tile)
             legal.append(tile)
         except ProofError as error:
             refused.append((tile, error.message))
     return tuple(legal), tuple(refused)
 
 
-def _instances(reader: Reader, name: str, spec: KernelSpec, tiles: Sequence[Tile]) -> Iterator[Instance]:
+def _instances(reader: Reader, name: str, fit: _Fit, tiles: Sequence[Tile]) -> Iterator[Instance]:
+    spec = reader.spec.kernels[name]
     wanted = [option for option in reader.spec.options if f"{{{option}}}" in spec.symbol]
     for tile in tiles:
-        threads, shared = _fit(reader, name, spec, tile)
+        threads, shared = fit.prove(tile)
         for choices in product(*(reader.spec.options[option].choices for option in wanted)):
             options = dict(zip(wanted, choices, strict=True))
             symbol = spec.symbol.format_map({**options, **tile})

@@ -51,8 +51,9 @@ class Reader:
         Raises:
             ProofError: a fact that is only inferred, and so may carry no decision.
         """
-        facts = {name: self._fact(expr, name) for name in expr.names if name in self.record.facts}
-        return {**{name: value for name, value in self.spec.constants.items() if name in expr.names}, **facts}
+        names = expr.names
+        constants = {name: self.spec.constants[name] for name in names if name in self.spec.constants}
+        return {**constants, **{name: self._fact(expr, name) for name in names if name in self.record.facts}}
 
     def _fact(self, expr: Expr, name: str) -> Value:
         value = self.record.proof_fact(name)

@@ -89,7 +89,7 @@ class Expr:
         Raises:
             ExpressionError: an unknown name, at its position; `Problems` when there are several.
         """
-        allowed = list(known)
+        allowed = dict.fromkeys(known)
         unknown: dict[str, nodes.Name] = {}
         for part in nodes.walk(self.node):
             if isinstance(part, nodes.Name) and part.name not in allowed:
