@@ -56,7 +56,7 @@ def run_case(module: ModuleType, case: Case) -> None:
         result = moved[name]
         assert isinstance(result, Tensor)
         raw = torch.uint8 if name == "mask" else torch.int16
-        home.tensor.view(raw).copy_(result.cpu().view(raw))
+        home.tensor.view(raw).copy_(result.view(raw).cpu())
     case.check()
 
 
