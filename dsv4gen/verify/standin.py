@@ -21,6 +21,7 @@ from dsv4gen.base.errors import DriverError
 from dsv4gen.emulate import standin
 from dsv4gen.runtime import driver_backend, libraries, platform
 from dsv4gen.runtime.platform import HostPlatform
+from dsv4gen.verify.standin_lines import describer
 
 _SEARCH_PATH = "LD_LIBRARY_PATH"
 
@@ -63,6 +64,7 @@ def amd(
         platform.use(here),
     ):
         _require_first(machine.folder)
+        machine.gpu.describe = describer(target)
         driver_backend.shared_driver.cache_clear()
         try:
             yield Amd(machine.gpu, here)

@@ -17,6 +17,8 @@ from dsv4gen.runtime.driver_backend import shared_driver
 from dsv4gen.verify.standin import amd
 from tests.standin.calls import plant, topk_call
 
+ROOT = Path(__file__).parents[2]
+TEMPLATE = "templates/hip_cuda/topk.cu.jinja"
 _PAGE = "load_scalar(table + (position >> params.page_bits))"
 _WAVE_SUM = "if (warp_lane() == kWarp - 1) warp_totals[warp_id()] = sum;\n  block_barrier();"
 
@@ -48,7 +50,9 @@ def test_out_of_bounds_is_a_launch_failure_with_tensor_and_line(
     assert "launching topk.select: hipErrorLaunchFailure (719): topk_page_table_t256: global access out of" in text
     assert re.search(r"\d+ bytes past the end of page_table \(\d+ bytes\)", text)
     line = _line_of(tmp_path / "bad" / "gfx950" / "topk.hip", "load_scalar(table + position)")
-    assert f"topk.hip:{line}" in text
+    assert f"topk.hip:{line} = {TEMPLATE}:{_line_of(ROOT / TEMPLATE, _PAGE)}" in text
+    # The entry's own line, which the slice that was compiled has elsewhere than the whole file.
+    assert f"= {TEMPLATE}:{_line_of(ROOT / TEMPLATE, 'select_row<Mode::')}" in text
 
 
 def test_a_race_is_a_launch_failure(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,9 +69,8 @@ def test_a_compile_error_names_the_template_line(built: Path, tmp_path: Path, mo
     with amd("gfx950") as here, pytest.raises(CompileError) as caught:
         dsv4gen.load("topk", cache_dir=tmp_path / "cache")(**topk_call().arguments)
     assert not here.gpu.modules
-    template = Path(__file__).parents[2] / "templates" / "hip_cuda" / "topk.cu.jinja"
     assert caught.value.place is not None
-    assert str(caught.value.place) == f"templates/hip_cuda/topk.cu.jinja:{_line_of(template, _PAGE)}"
+    assert str(caught.value.place) == f"{TEMPLATE}:{_line_of(ROOT / TEMPLATE, _PAGE)}"
     assert "use of undeclared identifier 'tabel'" in str(caught.value)
     assert "topk_page_table_t256 for gfx950, hipRTC 7.0" in str(caught.value)
 

@@ -65,6 +65,8 @@ class Gpu:
         order: of blocks and waves, as for `Kernel.run`; may be changed between launches.
         modules: code objects loaded so far.
         launches: everything launched so far, failed launches included.
+        describe: makes the text of a failed launch from the kernel's name and what the emulator saw; whoever knows
+            where sources come from may add it.
     """
 
     def __init__(self, target: str, *, order: str = "ascending") -> None:
@@ -77,6 +79,7 @@ class Gpu:
         self.order = order
         self.modules: dict[int, Image] = {}
         self.launches: list[Launch] = []
+        self.describe: Callable[[str, str], str] = lambda symbol, problems: f"{symbol}: {problems}"
         self._functions: dict[int, tuple[Image, str]] = {}
         self._handles = itertools.count(_FIRST_HANDLE, _HANDLE_STEP)
         self._lock = threading.Lock()
@@ -157,7 +160,7 @@ class Gpu:
             Launch(symbol, grid, block, shared_bytes, stream, extended, tuple(arguments), names, result)
         )
         if result.problems:
-            raise HipFailure(LAUNCH_FAILURE, f"{symbol}: " + "\n".join(result.problems))
+            raise HipFailure(LAUNCH_FAILURE, self.describe(symbol, "\n".join(result.problems)))
 
 
 def _arguments(code: Kernel, launch: libraries.DriverLaunch) -> list[bytes]:
