@@ -141,6 +141,15 @@ def test_other_rounding_modes_trap() -> None:
     assert "rounding mode" in result.error
 
 
+def test_budget_is_exact() -> None:
+    kernel = snippet_kernel("gfx942", ["s_nop 0"])
+    arrays = [np.zeros((128, 8), np.uint32), np.zeros((128, 4), np.uint32)]
+    needed = kernel.run(1, 128, arrays).instructions
+    assert kernel.run(1, 128, arrays, budget=needed + 1).error is None
+    for budget in (needed // 2, needed - 1, 1):
+        assert "budget" in str(kernel.run(1, 128, arrays, budget=budget).error)
+
+
 def test_jumps_outside_the_code_trap() -> None:
     kernel = snippet_kernel("gfx942", ["s_mov_b64 s[8:9], 64", "s_setpc_b64 s[8:9]"])
     _, result = launch(kernel, np.zeros((64, 1), np.uint32))

@@ -64,6 +64,13 @@ def test_dpp_masks_and_arithmetic(target: str) -> None:
         assert int(found[lane]) == (moved + int(VALUES[lane, 0]) if enabled else 7)
 
 
+@pytest.mark.parametrize("target", WAVE32)
+def test_dpp8(target: str) -> None:
+    found = run_snippet(target, ["v_mov_b32_dpp v16, v8 dpp8:[7,0,6,1,5,2,4,3]"], VALUES)[:, 0]
+    order = (7, 0, 6, 1, 5, 2, 4, 3)
+    assert found.tolist() == [int(VALUES[(lane & ~7) + order[lane & 7], 0]) for lane in range(64)]
+
+
 def test_dpp_reads_inactive_lanes_as_missing() -> None:
     lines = ["s_mov_b32 exec_lo, 0xfffffffe", "v_mov_b32_dpp v16, v8 row_shr:1 row_mask:0xf bank_mask:0xf"]
     found = run_snippet("gfx942", lines, VALUES)[:, 0]

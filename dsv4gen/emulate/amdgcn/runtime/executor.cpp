@@ -75,6 +75,7 @@ void start_wave(Launch& launch, u32 index, u32 threads) {
 }
 
 void run_wave(Launch& launch, Wave& w) {
+  if (launch.budget == 0) return trap(w, *w.next, kBudget, 0, 0, 0);
   w.stop = kRunning;
   u64 turn = launch.quantum ? launch.quantum : ~0ull;
   if (launch.budget < turn) turn = launch.budget;
