@@ -86,6 +86,16 @@ class Image:
         ]
 
 
+@dataclass(frozen=True)
+class _Sizes:
+    """What a launch needs: waves of a block, bytes of LDS, of scratch per lane, and between waves."""
+
+    waves: int
+    lds: int
+    scratch: int
+    wave_stride: int
+
+
 def run(
     image: Image,
     grid: tuple[int, int, int],
@@ -104,54 +114,19 @@ def run(
     executor = library.executor()
     layout.check_layout(executor)
     _check_sizes(lowered, grid, block, options)
-    order, seed = options.resolved_order()
-    threads = block[0] * block[1] * block[2]
-    waves = -(-threads // descriptor.wave)
-    lds_bytes = descriptor.group_bytes + options.lds
-    scratch_bytes = descriptor.private_bytes + (_DYNAMIC_STACK if descriptor.dynamic_stack else 0)
+    sizes = _sizes(lowered, block, options)
     fill_hidden(kernarg, descriptor, grid, block, options.lds)
+    control = _control_buffers(image, grid, block, kernarg, sizes)
     count = len(lowered.program.instructions)
     counts = (ctypes.c_uint64 * count)()
     memory_counts = (layout.MemoryCount * count)()
-    stride = layout.ROWS_OFFSET + layout.ROW_BYTES * (lowered.registers + lowered.temporaries + 2)
-    memories = {
-        "lds": Memory(lds_bytes + 64),
-        "shadow": Memory(ctypes.sizeof(layout.Shadow) * (lds_bytes // 4 + 16)),
-        "scratch": Memory(waves * layout.ROW_LANES * scratch_bytes + 64),
-        "waves": Memory(stride * waves),
-    }
-    control = _control_buffers(image, grid, block, kernarg, lds_bytes, scratch_bytes)
+    memories = _memories(sizes)
     table = _buffer_table([*mappings, *control.values()])
-    launch = layout.Launch(
-        ops=image.ops.address,
-        first_op=image.start,
-        counts=ctypes.addressof(counts),
-        memory_counts=ctypes.addressof(memory_counts),
-        entries=ctypes.addressof(image.entries),
-        entry_count=len(image.entries),
-        code_base=CODE_BASE,
-        buffers=ctypes.addressof(table),
-        buffer_count=len(table),
-        constants=image.constants.address + image.constants.size,
-        wave_stride=stride,
-        poisoned_rows=lowered.registers,
-        budget=options.budget,
-        seed=seed,
-        quantum=options.turn,
-        grid=grid,
-        block=block,
-        lanes=descriptor.wave,
-        lds_bytes=lds_bytes,
-        scratch_bytes=scratch_bytes,
-        wave_count=waves,
-        order=order,
-        ids_in_ttmp=int(lowered.generation.ids_in_ttmp),
-        line_shift=lowered.generation.cache_line.bit_length() - 1,
-        banks=lowered.generation.lds_banks,
-        fp16_overflow=int(descriptor.fp16_overflow),
-        count_memory=int(options.count_memory),
-        **{name: memory.address for name, memory in memories.items()},
-    )
+    launch = _launch(image, grid, block, sizes, options)
+    launch.counts, launch.memory_counts = ctypes.addressof(counts), ctypes.addressof(memory_counts)
+    launch.buffers, launch.buffer_count = ctypes.addressof(table), len(table)
+    for name, memory in memories.items():
+        setattr(launch, name, memory.address)
     _set_initial_registers(launch, descriptor, kernarg, control)
     started = time.perf_counter()
     stopped = executor.emulator_run(ctypes.byref(launch))
@@ -164,6 +139,62 @@ def run(
         sum_counters(image.classes, executed, memory_counts),
         executed,
         seconds,
+    )
+
+
+def _sizes(lowered: Lowered, block: tuple[int, int, int], options: Options) -> _Sizes:
+    descriptor = lowered.program.descriptor
+    threads = block[0] * block[1] * block[2]
+    # Two spare rows: steps on 64-bit values may touch the row behind the last temporary.
+    rows = lowered.registers + lowered.temporaries + 2
+    return _Sizes(
+        waves=-(-threads // descriptor.wave),
+        lds=descriptor.group_bytes + options.lds,
+        scratch=descriptor.private_bytes + (_DYNAMIC_STACK if descriptor.dynamic_stack else 0),
+        wave_stride=layout.ROWS_OFFSET + layout.ROW_BYTES * rows,
+    )
+
+
+def _memories(sizes: _Sizes) -> dict[str, Memory]:
+    """Memory by the name of the launch structure's pointer to it."""
+    return {
+        "lds": Memory(sizes.lds + 64),
+        "shadow": Memory(ctypes.sizeof(layout.Shadow) * (sizes.lds // 4 + 16)),
+        "scratch": Memory(sizes.waves * layout.ROW_LANES * sizes.scratch + 64),
+        "waves": Memory(sizes.wave_stride * sizes.waves),
+    }
+
+
+def _launch(
+    image: Image, grid: tuple[int, int, int], block: tuple[int, int, int], sizes: _Sizes, options: Options
+) -> layout.Launch:
+    """The launch structure without its pointers to per-launch memory."""
+    lowered = image.lowered
+    order, seed = options.resolved_order()
+    return layout.Launch(
+        ops=image.ops.address,
+        first_op=image.start,
+        entries=ctypes.addressof(image.entries),
+        entry_count=len(image.entries),
+        code_base=CODE_BASE,
+        constants=image.constants.address + image.constants.size,
+        wave_stride=sizes.wave_stride,
+        poisoned_rows=lowered.registers,
+        budget=options.budget,
+        seed=seed,
+        quantum=options.turn,
+        grid=grid,
+        block=block,
+        lanes=lowered.program.descriptor.wave,
+        lds_bytes=sizes.lds,
+        scratch_bytes=sizes.scratch,
+        wave_count=sizes.waves,
+        order=order,
+        ids_in_ttmp=int(lowered.generation.ids_in_ttmp),
+        line_shift=lowered.generation.cache_line.bit_length() - 1,
+        banks=lowered.generation.lds_banks,
+        fp16_overflow=int(lowered.program.descriptor.fp16_overflow),
+        count_memory=int(options.count_memory),
     )
 
 
@@ -186,12 +217,11 @@ def _control_buffers(
     grid: Sequence[int],
     block: Sequence[int],
     kernarg: bytearray,
-    lds_bytes: int,
-    scratch_bytes: int,
+    sizes: _Sizes,
 ) -> dict[str, MappedBuffer]:
     """Read-only memory of the launch itself: arguments, dispatch packet, constant data."""
     arguments = Memory.of(bytes(kernarg))
-    packet = Memory.of(dispatch_packet(grid, block, scratch_bytes, lds_bytes, _CONTROL_ADDRESS))
+    packet = Memory.of(dispatch_packet(grid, block, sizes.scratch, sizes.lds, _CONTROL_ADDRESS))
     program = image.lowered.program
     kept = {
         "kernarg": (arguments, _CONTROL_ADDRESS),

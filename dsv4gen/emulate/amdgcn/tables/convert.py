@@ -46,55 +46,45 @@ v_sub_i32.clamp       i32 = i32 i32         : saturating_subtract(a, b)
 
 def _scaled_rows() -> dict[str, Row]:
     """gfx950's conversions with a power-of-two scale taken from the exponent of an fp32 operand."""
-    lines = []
-    sources = {"f32": ("u64", "bits"), "f16": ("u32", "f16_to_f32"), "bf16": ("u32", "bf16_to_f32")}
-    for small, kind in (("fp8", "Fp8"), ("bf8", "Bf8")):
-        for wide, is_bf16 in (("f16", "false"), ("bf16", "true")):
-            lines.append(
-                f"v_cvt_scalef32_pk_{wide}_{small} u32 = u32 u32 : "
-                f"decode_halves<{kind}>(half_of(a, option & 1), scale_of(b), {is_bf16})"
-            )
-        lines.append(
-            f"v_cvt_scalef32_pk_f32_{small} u64 = u32 u32 : decode_two<{kind}>(half_of(a, option & 1), scale_of(b))"
-        )
-        lines.append(
-            f"v_cvt_scalef32_f32_{small} f32 = u32 u32 : "
-            f"static_cast<f32>({kind}::decode(byte_of(a, option & 3)) * scale_of(b))"
-        )
-        lines.append(
-            f"v_cvt_scalef32_f16_{small} u32 = u32 u32 : insert_half(d, option >> 2, "
-            f"f32_to_f16(static_cast<f32>({kind}::decode(byte_of(a, option & 3)) * scale_of(b))))"
-        )
-        lines.append(
-            f"v_cvt_scalef32_pk_{small}_f32 u32 = f32 f32 u32 : "
-            f"insert_half(d, option >> 3, encode_two<{kind}>(a, b, 1.0 / scale_of(c), clamps))"
-        )
-        lines.append(
-            f"v_cvt_scalef32_sr_{small}_f32 u32 = f32 u32 u32 : "
-            f"insert_byte(d, option >> 2, {kind}::encode(a / scale_of(c), clamps, &b))"
-        )
-        for wide in ("f16", "bf16"):
-            widen = sources[wide][1]
-            lines.append(
-                f"v_cvt_scalef32_pk_{small}_{wide} u32 = u32 u32 : insert_half(d, option >> 2, "
-                f"encode_two<{kind}>({widen}(a & 0xffff), {widen}(a >> 16), 1.0 / scale_of(b), clamps))"
-            )
-            lines.append(
-                f"v_cvt_scalef32_sr_{small}_{wide} u32 = {wide} u32 u32 : "
-                f"insert_byte(d, option >> 2, {kind}::encode(a / scale_of(c), clamps, &b))"
-            )
-    lines += [
-        "v_cvt_scalef32_pk_f32_fp4 u64 = u32 u32 : decode_two_fp4(byte_of(a, option & 3), scale_of(b))",
-        "v_cvt_scalef32_pk_f16_fp4 u32 = u32 u32 : decode_pair_fp4(byte_of(a, option & 3), scale_of(b), false)",
-        "v_cvt_scalef32_pk_bf16_fp4 u32 = u32 u32 : decode_pair_fp4(byte_of(a, option & 3), scale_of(b), true)",
-        "v_cvt_scalef32_pk_fp4_f32 u32 = f32 f32 u32 : "
-        "insert_byte(d, option >> 2, encode_two_fp4(a, b, 1.0 / scale_of(c)))",
-        "v_cvt_scalef32_pk_fp4_f16 u32 = u32 u32 : insert_byte(d, option >> 2, "
-        "encode_two_fp4(f16_to_f32(a & 0xffff), f16_to_f32(a >> 16), 1.0 / scale_of(b)))",
-        "v_cvt_scalef32_pk_fp4_bf16 u32 = u32 u32 : insert_byte(d, option >> 2, "
-        "encode_two_fp4(bf16_to_f32(a & 0xffff), bf16_to_f32(a >> 16), 1.0 / scale_of(b)))",
+    lines = [line for small, kind in (("fp8", "Fp8"), ("bf8", "Bf8")) for line in _scaled_eight_bits(small, kind)]
+    return parse_rows("\n".join([*lines, *_scaled_fp4()]))
+
+
+def _scaled_eight_bits(small: str, kind: str) -> list[str]:
+    prefix = "v_cvt_scalef32"
+    one = f"{kind}::decode(byte_of(a, option & 3)) * scale_of(b)"
+    word = "half_of(a, option & 1), scale_of(b)"
+    lines = [
+        f"{prefix}_pk_f16_{small} u32 = u32 u32 : decode_halves<{kind}>({word}, false)",
+        f"{prefix}_pk_bf16_{small} u32 = u32 u32 : decode_halves<{kind}>({word}, true)",
+        f"{prefix}_pk_f32_{small} u64 = u32 u32 : decode_two<{kind}>({word})",
+        f"{prefix}_f32_{small} f32 = u32 u32 : static_cast<f32>({one})",
+        f"{prefix}_f16_{small} u32 = u32 u32 : insert_half(d, option >> 2, f32_to_f16(static_cast<f32>({one})))",
+        f"{prefix}_pk_{small}_f32 u32 = f32 f32 u32 : "
+        f"insert_half(d, option >> 3, encode_two<{kind}>(a, b, 1.0 / scale_of(c), clamps))",
     ]
-    return parse_rows("\n".join(lines))
+    for wide in ("f32", "f16", "bf16"):
+        encoded = f"{kind}::encode(a / scale_of(c), clamps, &b)"
+        lines.append(f"{prefix}_sr_{small}_{wide} u32 = {wide} u32 u32 : insert_byte(d, option >> 2, {encoded})")
+    for wide in ("f16", "bf16"):
+        pair = f"{wide}_to_f32(a & 0xffff), {wide}_to_f32(a >> 16)"
+        encoded = f"encode_two<{kind}>({pair}, 1.0 / scale_of(b), clamps)"
+        lines.append(f"{prefix}_pk_{small}_{wide} u32 = u32 u32 : insert_half(d, option >> 2, {encoded})")
+    return lines
+
+
+def _scaled_fp4() -> list[str]:
+    prefix, codes = "v_cvt_scalef32_pk", "byte_of(a, option & 3), scale_of(b)"
+    lines = [
+        f"{prefix}_f32_fp4 u64 = u32 u32 : decode_two_fp4({codes})",
+        f"{prefix}_f16_fp4 u32 = u32 u32 : decode_pair_fp4({codes}, false)",
+        f"{prefix}_bf16_fp4 u32 = u32 u32 : decode_pair_fp4({codes}, true)",
+        f"{prefix}_fp4_f32 u32 = f32 f32 u32 : insert_byte(d, option >> 2, encode_two_fp4(a, b, 1.0 / scale_of(c)))",
+    ]
+    for wide in ("f16", "bf16"):
+        encoded = f"encode_two_fp4({wide}_to_f32(a & 0xffff), {wide}_to_f32(a >> 16), 1.0 / scale_of(b))"
+        lines.append(f"{prefix}_fp4_{wide} u32 = u32 u32 : insert_byte(d, option >> 2, {encoded})")
+    return lines
 
 
 def _fnuz(row: Row) -> Row:
