@@ -122,6 +122,15 @@ def test_all_unknown_instructions_are_listed() -> None:
     assert "docs/emulation.md" in message
 
 
+def test_unknown_modifiers_are_refused() -> None:
+    with pytest.raises(EmulationError, match="modifier tfe"):
+        snippet_kernel("gfx942", ["buffer_load_dword v16, v2, s[8:11], 0 offen tfe"])
+    with pytest.raises(EmulationError, match="modifier neg"):
+        snippet_kernel("gfx942", ["v_mfma_f64_16x16x4_f64 v[16:23], v[8:9], v[10:11], v[16:23] neg:[1,0,0]"])
+    with pytest.raises(EmulationError, match="clamp of an integer"):
+        snippet_kernel("gfx942", ["v_mul_lo_u32 v16, v8, v9 clamp"])
+
+
 def test_unknown_kernels_targets_and_texts() -> None:
     text = snippet_text("gfx942", ["s_nop 0"])
     with pytest.raises(CompileError, match="its kernels: snippet"):

@@ -155,7 +155,7 @@ class Builder:
         if isinstance(register, Register) and register.file != "s":
             location = self.vector(register)
             if register.half == 1:
-                location = self._step(".high_half", location)
+                location = self.step(".high_half", location)
         elif isinstance(register, Register):
             wide = kind in _WIDE
             location = self.temporary(2 if wide else 1)
@@ -175,16 +175,13 @@ class Builder:
             return location
         flags = (ABSOLUTE if operand.absolute else 0) | (NEGATE if operand.negate else 0)
         step = ".modify_f64" if kind in _WIDE else ".modify_f16" if kind in _HALF else ".modify_f32"
-        return self._step(step, location, rows=2 if kind in _WIDE else 1, immediate=flags)
+        return self.step(step, location, rows=2 if kind in _WIDE else 1, immediate=flags)
 
-    def _step(self, function: str, source: int, rows: int = 1, **fields: int) -> int:
+    def step(self, function: str, source: int, rows: int = 1, **fields: int) -> int:
+        """Run rows through a step and return the location of the result, of as many rows."""
         result = self.temporary(rows)
         self.emit(function, d=result, a=source, **fields)
         return result
-
-    def step(self, function: str, source: int, **fields: int) -> int:
-        """Run a row through a step and return the location of the result."""
-        return self._step(function, source, **fields)
 
     def mask(self, operand: Operand) -> int:
         """The location of a mask of lanes."""

@@ -25,7 +25,7 @@ from dsv4gen.emulate.amdgcn.lowering.scalar import (
     lower_scalar,
     lower_scalar_load,
 )
-from dsv4gen.emulate.amdgcn.lowering.vector import lower_compare, lower_dual, lower_vector
+from dsv4gen.emulate.amdgcn.lowering.vector import DPP_KINDS, lower_compare, lower_dual, lower_vector
 from dsv4gen.emulate.amdgcn.names import canonical
 from dsv4gen.emulate.amdgcn.program import Instruction, Program, Register
 from dsv4gen.emulate.amdgcn.tables import compare, convert, float32, half, integer, packed, scalar, steps
@@ -44,6 +44,43 @@ _NOTHING = re.compile(
     r"s_(wait\w*|nop|sleep\w*|setprio\w*|clause|delay_alu|set_inst_prefetch_distance|inst_prefetch|icache_inv"
     r"|dcache_\w+|sendmsg|sethalt|ttrace\w*|code_end|prefetch_\w+|barrier_signal|incperflevel|decperflevel|version)"
     r"|buffer_(inv|wbl2|wbinvl1\w*|gl[01]_inv)|global_(inv|wb|wbinv)|v_nop|v_pipeflush"
+)
+#: Modifiers that some lowering reads, and cache hints, which change nothing here. Others are refused.
+_MODIFIERS = frozenset(
+    (
+        *(
+            "offset",
+            "offset0",
+            "offset1",
+            "offen",
+            "idxen",
+            "lds",
+            "sc0",
+            "sc1",
+            "nt",
+            "glc",
+            "slc",
+            "dlc",
+            "th",
+            "scope",
+        ),
+        *(
+            "clamp",
+            "mul",
+            "div",
+            "op_sel",
+            "op_sel_hi",
+            "neg_lo",
+            "neg_hi",
+            "bitop3",
+            "byte_sel",
+            "cbsz",
+            "abid",
+            "blgp",
+        ),
+        *("dst_sel", "dst_unused", "src0_sel", "src1_sel", "row_mask", "bank_mask", "bound_ctrl", "fi", "row_bcast"),
+        *DPP_KINDS,
+    )
 )
 _BARRIERS = ("s_barrier", "s_barrier_wait")
 
@@ -141,6 +178,9 @@ def _register_counts(program: Program) -> tuple[int, int]:
 
 def _lower_instruction(builder: Builder, record: Instruction, next_address: int, mode: IndexMode) -> None:
     name = canonical(record.mnemonic)
+    unknown = [modifier for modifier in record.modifiers if modifier not in _MODIFIERS]
+    if unknown:
+        raise Unsupported(f"modifier {', '.join(unknown)}")
     if lower_relative(builder, record, name, mode):
         return
     if record.second is not None:

@@ -80,7 +80,7 @@ def _address(
         row = builder.constant_row(0) if vector.value is None else builder.row(vector, "u32")
         builder.emit(".address_scratch", d=result, a=row, b=builder.scalar(base, "u32"), immediate=offset)
         return result, {}
-    if base.value is not None and not _is_null(base):
+    if base.value is not None:
         result = builder.temporary(2)
         builder.emit(
             ".address_scalar_base",
@@ -96,10 +96,6 @@ def _address(
     result = builder.temporary(2)
     builder.emit(".address_global", d=result, a=row, immediate=offset)
     return result, {}
-
-
-def _is_null(operand: Operand) -> bool:
-    return operand.value is None
 
 
 def _buffer_address(

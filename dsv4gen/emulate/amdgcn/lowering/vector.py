@@ -29,7 +29,8 @@ _FIELDS = {
     "DWORD": (0, 32),
 }
 _UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
-_DPP_KINDS = {
+#: modifier -> number of runtime/lanes.h `DppKind`
+DPP_KINDS = {
     "quad_perm": 0,
     "row_shl": 1,
     "row_shr": 2,
@@ -216,7 +217,7 @@ def _selected(builder: Builder, record: Instruction, index: int, operand: Operan
 
 def _dpp_kind(record: Instruction) -> str | None:
     for name in record.modifiers:
-        if name in _DPP_KINDS or name == "row_bcast":
+        if name in DPP_KINDS or name == "row_bcast":
             return name
     return None
 
@@ -229,9 +230,9 @@ def dpp_control(record: Instruction) -> tuple[int, int]:
         kind, control = (6 if value == 15 else 7), 0
     elif isinstance(value, tuple):
         width = 3 if name == "dpp8" else 2
-        kind, control = _DPP_KINDS[str(name)], sum(lane << width * i for i, lane in enumerate(value))
+        kind, control = DPP_KINDS[str(name)], sum(lane << width * i for i, lane in enumerate(value))
     else:
-        kind, control = _DPP_KINDS[str(name)], int(value)
+        kind, control = DPP_KINDS[str(name)], int(value)
     control |= integer_modifier(record, "row_mask", 15) << 32 | integer_modifier(record, "bank_mask", 15) << 36
     control |= integer_modifier(record, "bound_ctrl") << 40 | integer_modifier(record, "fi") << 41
     return control, kind
