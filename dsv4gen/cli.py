@@ -205,11 +205,15 @@ _folder = click.option("--folder", type=click.Path(path_type=Path), help="Extens
 @click.argument("name")
 @click.option("--like", metavar="T", help="Target to take facts from; default: the nearest of the same vendor.")
 @_folder
-def new_target_command(name: str, like: str | None, folder: Path | None) -> None:
+@_json
+def new_target_command(name: str, like: str | None, folder: Path | None, as_json: bool) -> None:
     """Begin a platform file for a GPU that has none."""
     from dsv4gen.scaffold.target import new_target
 
     new = new_target(name, like=like, folder=folder)
+    if as_json:
+        emit_json({"files": [str(new.file)], "like": new.like})
+        return
     say(f"wrote {paths.display(new.file)}, with the facts of {new.like} until it states its own", "good")
     say(f"next: edit it, then dsv4gen build --target {name}")
 
@@ -218,11 +222,16 @@ def new_target_command(name: str, like: str | None, folder: Path | None) -> None
 @click.argument("name")
 @click.option("--language", type=click.Choice(("hip_cuda", "triton")), default="hip_cuda", show_default=True)
 @_folder
-def new_family_command(name: str, language: str, folder: Path | None) -> None:
+@_json
+def new_family_command(name: str, language: str, folder: Path | None, as_json: bool) -> None:
     """Begin a kernel family: spec, template, reference, cases and test of a tiny kernel that works."""
     from dsv4gen.scaffold.family import new_family
 
-    for file in new_family(name, language=language, folder=folder):
+    files = new_family(name, language=language, folder=folder)
+    if as_json:
+        emit_json({"files": [str(file) for file in files]})
+        return
+    for file in files:
         say(f"wrote {paths.display(file)}", "good")
     say(f"next: edit them, then dsv4gen build --target all && dsv4gen verify --target all --family {name}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -129,3 +130,11 @@ def test_new_families_pass_their_own_tests(extension: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(extension / "tests")]
     done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def test_the_commands_print_json(extension: Path) -> None:
+    for words in (["new-target", "gfx1299"], ["new-family", "mine"]):
+        command = [sys.executable, "-m", "dsv4gen", *words, "--folder", str(extension), "--json"]
+        done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert all(Path(file).is_file() for file in json.loads(done.stdout)["files"])

@@ -41,7 +41,7 @@ atomics: {source: "NONE: made up", mark: read, shared_pk_bf16: false, global_pk_
 cache: {source: "NONE: made up", mark: read, l2: null, last_level: null}
 """
 
-#: remote shared memory and dependent launches as on newer GPUs, less static shared memory than any, and no FP8
+#: remote shared memory and dependent launches as on newer GPUs, fewer threads than either, and no FP8
 SM_137 = """
 target: sm_137
 extends: _cuda_cluster
@@ -51,7 +51,7 @@ sources: {NONE: "made up"}
 compile: {source: "NONE: no compiler knows it", mark: read, nvrtc: null, triton: {arch: 90}}
 detect: {source: "NONE: made up", mark: read, capability: [13, 7]}
 unit: {source: "NONE: made up", mark: read, waves_per_simd: 12, threads: 1536, blocks: 16, blocks_multi_wave: 16}
-shared: {source: "NONE: made up", mark: read, static: 32768, block: 98304, unit: 102400}
+shared: {source: "NONE: made up", mark: read, static: 49152, block: 98304, unit: 102400}
 cluster: {source: "NONE: made up", mark: read, maximum: 8, axis_maximum: 8, use: probe}
 matrix: {source: "NONE: made up", mark: read, fp8: [], dot_floor: {fp8: null}}
 fp8:

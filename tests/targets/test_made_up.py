@@ -63,7 +63,7 @@ def test_every_family_is_built(trees: dict[str, TargetTree], name: str) -> None:
     assert {f"topk.{suffix}", "topk.py", "topk.pyi", "gather_dequant.py"} <= set(trees[name].files)
 
 
-@pytest.mark.parametrize(("name", "limit"), [("gfx1299", 98304), ("sm_137", 32768)])
+@pytest.mark.parametrize(("name", "limit"), [("gfx1299", 98304), ("sm_137", 49152)])
 def test_every_kernel_keeps_to_its_limits(trees: dict[str, TargetTree], name: str, limit: int) -> None:
     instances = [
         instance
