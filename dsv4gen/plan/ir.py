@@ -145,6 +145,8 @@ class Kernel:
     refused_tiles: tuple[tuple[Tile, str], ...]
     buckets: tuple[Bucket, ...]
     instances: tuple[Instance, ...]
+    allowed_spills: int = 0
+    spill_reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ def make_kernel(reader: Reader, name: str, axes: Sequence[Axis]) -> tuple[Kernel
         refused_tiles=refused,
         buckets=buckets,
         instances=tuple(_instances(reader, name, fit, used)),
+        allowed_spills=spec.spills.registers if spec.spills else 0,
+        spill_reason=spec.spills.reason if spec.spills else "",
     )
     return kernel, proofs
 

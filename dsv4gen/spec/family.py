@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dsv4gen.spec.models import Expression, Model, Name, Positive, Table, Text
+from dsv4gen.spec.models import Expression, Model, Name, Natural, Positive, Table, Text
 
 #: Element types a tensor may have; u8 also carries raw FP8 and UE8M0 bytes.
 DTYPES = ("f32", "f16", "bf16", "f8e4m3fn", "f8e4m3fnuz", "u8", "i32", "u32", "i64", "bool")
@@ -153,6 +153,13 @@ class Fits(Model):
     shared_bytes: Expression
 
 
+class Spills(Model):
+    """Registers a kernel may spill, vector and scalar together, and why that is accepted."""
+
+    registers: Natural
+    reason: Text
+
+
 class RowPath(Model):
     """One way to process a row, chosen on the device; `domain` and `prefer` as in a launch path.
 
@@ -203,6 +210,7 @@ class Kernel(Model):
         cluster: blocks per cluster along x; no cluster when absent.
         min_blocks: blocks that must fit one multiprocessor or compute unit at once, over tile dimensions.
         pdl: launched as a programmatic dependent of the launch before it, where the target can.
+        spills: what it may spill; nothing when absent.
         tiles: legal values per tile dimension; Triton kernels include num_warps and num_stages.
         constexprs: further compile-time arguments of a Triton kernel.
     """
@@ -216,6 +224,7 @@ class Kernel(Model):
     tiles: Table[Annotated[tuple[int, ...], Field(min_length=1)]]
     constexprs: Table[Expression] = Table({})
     fits: Fits
+    spills: Spills | None = None
     row_paths: tuple[RowPath, ...] = ()
     buckets: Annotated[tuple[Bucket, ...], Field(min_length=1)]
     indices: Table[Index] = Table({})

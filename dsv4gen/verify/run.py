@@ -44,6 +44,7 @@ def verify(
     with _timed(seconds, "run"):
         flat = [plan for target in targets for plan in plans[target]]
         executed = execute_all(flat, full=full, progress=progress)
+    notes += _spill_notes(flat)
     if any(plan.target.api == "hip" for plan in flat):
         notes.append(EMULATED)
     return Outcome(
@@ -68,6 +69,17 @@ def _compile(specs: Specs, plans: dict[str, list[FamilyPlan]]) -> tuple[Compiled
         return compile_all(jobs), []
     except ToolMissing as error:
         return Compiled((), ()), [f"nothing was compiled: {error}"]
+
+
+def _spill_notes(plans: Sequence[FamilyPlan]) -> list[str]:
+    """What the specs let kernels spill, and why; each once."""
+    found = {
+        f"{plan.family} {kernel.name} may spill up to {kernel.allowed_spills} registers: {kernel.spill_reason}"
+        for plan in plans
+        for kernel in plan.kernels
+        if kernel.allowed_spills
+    }
+    return sorted(found)
 
 
 @contextmanager
