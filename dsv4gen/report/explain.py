@@ -85,7 +85,8 @@ def explain_shape(
     op = op or next(iter(entry["ops"]))
     if op not in entry["ops"]:
         raise UsageError(f"{family} has no op {op!r}{did_you_mean(op, entry['ops'])}")
-    decision = decide(family, entry, manifest.target["name"], op, shape, options)
+    device = {} if "units" in shape else _usual_device(target)
+    decision = decide(family, entry, manifest.target["name"], op, {**device, **shape}, options)
     names = {**entry["constants"], **shape}
     kernels = {launch.kernel: launch for launch in decision.launches}
     subjects = {
@@ -108,6 +109,16 @@ def explain_shape(
         floor_text=entry["floors"]["bytes"]["text"],
         spec=entry["spec"],
     )
+
+
+def _usual_device(target: str) -> dict[str, int]:
+    """Compute units of the first product of a target, for predicates that ask the running device."""
+    from dsv4gen.spec import load_specs
+    from dsv4gen.target import resolve_target
+
+    record = resolve_target(load_specs(*extensions.spec_folders()), target)
+    units = [product.reported_units or product.units for product in record.products.values()]
+    return {"units": next((count for count in units if count), 64), "xcds": 1}
 
 
 def _fresh_manifest(family: str, target: str) -> Manifest:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dsv4gen.base import paths
+from dsv4gen.base import extensions
 from dsv4gen.base.errors import EmulationError, UsageError, VerifyError, did_you_mean
 from dsv4gen.console import say, table
 from dsv4gen.emit.build import make_plans
@@ -72,7 +72,7 @@ def emulate_shape(
         UsageError: an unknown family, a target that is not AMD, a family without emulated calls.
         ToolMissing: no compiler for the target.
     """
-    specs = load_specs(paths.specs())
+    specs = load_specs(*extensions.spec_folders())
     if family not in specs.families:
         raise UsageError(f"no family {family!r}{did_you_mean(family, specs.families)}")
     (name,) = select_targets([target])

@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import importlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 from dsv4gen.base.errors import DsvError, EmulationError, ToolMissing, VerifyError
@@ -18,10 +19,14 @@ from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.reference.case import Case
 from dsv4gen.render import render_source
 from dsv4gen.render.render import render_triton
+from dsv4gen.target import TargetRecord
+from dsv4gen.verify.amdgcn import AmdgcnFamily
 from dsv4gen.verify.oracle import FamilyOracle
 from dsv4gen.verify.outcome import ExecutedRow
 from dsv4gen.verify.simt import SimtFamily
 
+#: of the covering cases, one in so many is executed as machine code
+MACHINE_CODE_STEP = 20
 ORDERS = ("ascending", "descending", "random:1", "random:2")
 
 
@@ -45,8 +50,18 @@ class Executed:
     not_executed: tuple[str, ...]
 
 
-def execute_all(plans: Sequence[FamilyPlan], *, full: bool, progress: Callable[[str], None]) -> Executed:
-    """Execute all plans; equal texts run once."""
+def execute_all(
+    plans: Sequence[FamilyPlan],
+    *,
+    full: bool,
+    progress: Callable[[str], None],
+    emulated: Mapping[str, TargetRecord] = MappingProxyType({}),
+) -> Executed:
+    """Execute all plans; equal texts run once.
+
+    Args:
+        emulated: targets whose machine code is executed too, each with its record.
+    """
     runs: dict[str, Run] = {}
     rows: list[ExecutedRow] = []
     missing: list[str] = []
@@ -57,6 +72,11 @@ def execute_all(plans: Sequence[FamilyPlan], *, full: bool, progress: Callable[[
             runs[key] = _run(plan, full)
         rows += _rows(plan, runs[key])
         missing += _not_executed(plan, runs[key])
+        record = emulated.get(plan.target.name)
+        if record is not None and plan.language == "hip_cuda":
+            progress(f"running {plan.family} as {plan.target.name} machine code")
+            runs[f"{key} {record.name}"] = machine = _run_amdgcn(plan, record, full)
+            rows += [row for row in _rows(plan, machine) if row.cases]
     findings = [finding for run in runs.values() for finding in run.findings]
     return Executed(tuple(rows), tuple(findings), tuple(missing))
 
@@ -91,6 +111,20 @@ def _run_simt(plan: FamilyPlan, cases: Iterator[Case]) -> Run:
     for number, case in enumerate(cases):
         for variant in plan.variants.choices:
             _one(run, family, case.fresh(), variant, ORDERS[number % len(ORDERS)])
+    return run
+
+
+def _run_amdgcn(plan: FamilyPlan, record: TargetRecord, full: bool) -> Run:
+    """What the target's compiler made of the text, executed; every 20th case, or all of them."""
+    try:
+        family = AmdgcnFamily(plan, record)
+    except ToolMissing as error:
+        return Run("none", findings=[f"{plan.family} was not run as {record.name} machine code: {error}"])
+    run = Run(family.name)
+    for number, case in enumerate(_cases(plan, False)):
+        if full or number % MACHINE_CODE_STEP == 0:
+            for variant in plan.variants.choices:
+                _one(run, family, case.fresh(), variant, ORDERS[number // MACHINE_CODE_STEP % len(ORDERS)])
     return run
 
 

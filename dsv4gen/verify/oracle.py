@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dsv4gen.base.errors import LoadError
 from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.params import ParamsLayout
 from dsv4gen.emit.manifest import family_json
@@ -17,7 +18,10 @@ from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.reference.case import Case
 from dsv4gen.runtime.arguments import check
 from dsv4gen.runtime.call_table import make_table
-from dsv4gen.runtime.dispatch import PlannedLaunch, complete_options, decide
+from dsv4gen.runtime.dispatch import Decision, PlannedLaunch, complete_options, decide
+
+#: what a running device would say of itself: compute units, and XCDs with a cache each
+DEVICE = {"units": 64, "xcds": 1}
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class FamilyOracle(ABC):
         Args:
             variant: value of the family's flag; the platform's default when empty.
             order: of lanes, waves and blocks.
-            every_tile: after the tile that dispatch chooses, run all other tiles of a single-launch path too.
+            every_tile: after what dispatch chooses, run every other path that is right for the shape, and every tile.
 
         Raises:
             VerifyError: wrong results.
@@ -62,27 +66,56 @@ class FamilyOracle(ABC):
         """
         options = complete_options(self.entry, case.options)
         bound = check(make_table(self.plan.family, self.entry, case.op, options), case.arguments, on_cuda=False)
-        shape = dict(bound.sizes)
-        flag = {self.plan.variants.flag: variant} if variant else {}
-        decision = decide(self.plan.family, self.entry, self.plan.target.name, case.op, shape, options, flag)
-        ways = [decision.launches]
-        if every_tile and len(decision.launches) == 1:
-            ways += [(launch,) for launch in self._other_tiles(decision.launches[0], options)]
+        shape = {**DEVICE, **bound.sizes}
+        ways = list(self._ways(case.op, shape, options, variant, every_tile))
         for number, launches in enumerate(ways):
             current = case if number == 0 else case.fresh()
-            values = {**shape, **bound.strides, **current.arguments}
-            self._launch(launches, case.op, values, order)
+            self._launch(launches, case.op, {**shape, **bound.strides, **current.arguments}, order)
             current.check()
         used = [launch for launches in ways for launch in launches]
-        names = {**shape, **options}
-        return Call(tuple(launch.symbol for launch in used), frozenset(self._row_paths(used, names, case)))
+        return Call(
+            tuple(launch.symbol for launch in used), frozenset(self._row_paths(used, {**shape, **options}, case))
+        )
 
-    def _other_tiles(self, chosen: PlannedLaunch, options: Mapping[str, str]) -> Iterator[PlannedLaunch]:
-        """The same launch with each other tile that is emitted for these options."""
+    def _ways(
+        self, op: str, shape: Mapping[str, int], options: Mapping[str, str], variant: str, every: bool
+    ) -> Iterator[tuple[PlannedLaunch, ...]]:
+        """What dispatch launches; with `every`, then each other path that is right for the shape, and each tile."""
+        flag = {self.plan.variants.flag: variant} if variant else {}
+        done: dict[str, str] = {}
+        while True:
+            try:
+                decision = decide(
+                    self.plan.family, self.entry, self.plan.target.name, op, shape, options, flag, disabled=done
+                )
+            except LoadError:
+                return
+            yield decision.launches
+            if not every:
+                return
+            if len(decision.launches) == 1:
+                for tile in self._other_tiles(op, decision, {**shape, **options}):
+                    yield (tile,)
+            done[decision.path] = "it ran already"
+
+    def _other_tiles(self, op: str, decision: Decision, names: Mapping[str, Any]) -> Iterator[PlannedLaunch]:
+        """The launch of a single-launch path with each other tile that is emitted for these options."""
+        (chosen,) = decision.launches
+        path = next(path for path in self.plan.op(op).launch_paths if path.name == decision.path)
+        (launch,) = path.launches
         for instance in self.plan.kernel(chosen.kernel).instances:
-            same = all(options[name] == value for name, value in instance.options.items())
-            if same and instance.symbol != chosen.symbol:
-                yield replace(chosen, symbol=instance.symbol, tile=instance.tile, block=instance.threads)
+            if instance.symbol == chosen.symbol or any(names[name] != v for name, v in instance.options.items()):
+                continue
+            inside = {**names, **self.plan.constants, **instance.tile}
+            x, y, z = (int(size.evaluate(inside)) for size in launch.grid)
+            yield replace(
+                chosen,
+                symbol=instance.symbol,
+                tile=instance.tile,
+                grid=(x, y, z),
+                block=instance.threads,
+                cluster=int(launch.cluster.evaluate(inside)) if launch.cluster else 1,
+            )
 
     def _launch(self, launches: Sequence[PlannedLaunch], op: str, values: Mapping[str, Any], order: str) -> None:
         layout = self.plan.op(op).params

@@ -43,7 +43,9 @@ def verify(
         compiled, notes = _compile(specs, plans)
     with _timed(seconds, "run"):
         flat = [plan for target in targets for plan in plans[target]]
-        executed = execute_all(flat, full=full, progress=progress)
+        records = {target: resolve_target(specs, target) for target in targets}
+        emulated = {name: record for name, record in records.items() if record.evidence == "emulated"}
+        executed = execute_all(flat, full=full, progress=progress, emulated=emulated)
     notes += _spill_notes(flat)
     if any(plan.target.api == "hip" for plan in flat):
         notes.append(EMULATED)
