@@ -6,7 +6,9 @@ import re
 
 import pytest
 
+from dsv4gen.render.render import render_triton
 from dsv4gen.toolchain import check_budget
+from dsv4gen.verify.triton_requests import triton_requests
 from tests.compress import compiled
 from tests.compress.compiled import TARGETS
 from tests.compress.modules import module, plan
@@ -14,8 +16,6 @@ from tests.tools import need_module
 from tests.triton.compiled import access_widths
 
 pytestmark = pytest.mark.usefixtures("triton")
-#: the kernels of the decode and prefill path; the others are compiled by `verify`
-MAIN = ("decode_four", "decode_many", "prefill_four", "prefill_many")
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def triton() -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_spills_little_shared_memory_and_wide_loads(target: str) -> None:
     record = compiled.record(target)
-    for variant, built in compiled.compile_target(target, MAIN).items():
+    for variant, built in compiled.compile_target(target).items():
         (kernel,) = built.code.kernels
         assert built.shared_bytes <= 8192, variant.name
         budget = check_budget(kernel, record, expected_shared=built.shared_bytes, threads=built.threads)
@@ -36,10 +36,19 @@ def test_no_spills_little_shared_memory_and_wide_loads(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_every_kernel_is_stated_once(target: str) -> None:
+    """What `verify` compiles: each kernel of the spec, no combination twice."""
+    chosen = plan(target)
+    stated = triton_requests(chosen, render_triton(chosen), module(target))
+    assert {kernel.function for kernel in stated} == {kernel.entry for kernel in chosen.kernels}
+    assert len({(kernel.function, *sorted(kernel.constexprs.items())) for kernel in stated}) == len(stated)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_bl21_addresses_are_64_bit(target: str) -> None:
     """A state row's offset is a 64-bit product."""
     wide = r"v_mad_u?i?64_[iu]32|v_mad_nc_|v_mul_hi_|s_mul_u64|s_mul_hi|mul\.lo\.s64|mad\.lo\.s64|mul\.wide"
-    for variant, built in compiled.compile_target(target, MAIN).items():
+    for variant, built in compiled.compile_target(target).items():
         assert re.search(wide, built.code.assembly or ""), variant.name
 
 
