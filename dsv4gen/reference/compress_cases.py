@@ -1,301 +1,214 @@
-"""Compressors under schedules: pools full of garbage, several requests, chunked prefill, decode, verify, rollback.
+"""Calls of every op of the compress family with known results: what `verify` runs.
 
-A `World` holds what an engine holds: per request the projected rows so far, a state full of garbage, a cache full of
-poison, and slots for compressed rows. Each step gives a launch's arguments and the rows that the closed form
-expects in the cache; the kernels under test keep the state.
+States are random, caches and outputs poisoned. Plans come from the plan builders' reference or are spelled out where
+an entry must be invalid; expected rows and states come from the state machine of `compress_state`.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
-from dsv4gen.reference import compress
+from dsv4gen.reference import compress_state
+from dsv4gen.reference.compare import check_exact
 from dsv4gen.reference.compress import Geometry
-from dsv4gen.reference.compress_plan import (
-    Extend,
-    PagedRing,
-    PrefillPlan,
-    RequestRing,
-    Ring,
-    decode_plan,
-    prefill_plan,
-    rollback_rows,
+from dsv4gen.reference.compress_case import (
+    FOUR,
+    INDEXER,
+    MANY,
+    Arguments,
+    Case,
+    Tensors,
+    check_pool,
+    filled,
+    make_case,
+    stored,
 )
-from dsv4gen.reference.compress_store import Quantizer, check_stored, page_bytes, quantizer
-from dsv4gen.reference.hazards import POISON_BYTE
+from dsv4gen.reference.compress_plan import Extend, PrefillPlan, unpack
+from dsv4gen.reference.compress_stage_cases import finish_case, gathered_case, online_case, plan_cases, pool_case
+from dsv4gen.reference.compress_world import (
+    Options,
+    Step,
+    World,
+    decode_arguments,
+    finished,
+    prefill_arguments,
+    write_arguments,
+)
 
-#: what an uninitialised state is made of: large numbers, infinities, NaN
-GARBAGE = (3.0e38, float("inf"), float("-inf"), float("nan"), -7.0e4)
-EPS = 1e-6
-#: tokens that a prefill step may add, by ratio: none, part of a group, several groups
-_CHUNKS = {4: (0, 1, 3, 5, 9, 21), 128: (0, 1, 31, 97, 127, 140, 260)}
+
+def _spoil(arguments: Arguments) -> None:
+    """Invalid entries: padding, negative and far rows, pages and slots; arguments of at least seven requests."""
+    plan = arguments["plan"]
+    assert isinstance(plan, Tensor)
+    plan[0] = torch.tensor([0, 3, 0, 0])
+    plan[1, 1] = -1
+    plan[2, 2] = -1
+    plan[3, 2:] = torch.tensor([2143289344, 1 << 20])
+    plan[4, 1] = 2147483647
+    arguments["out_loc"] = torch.tensor([0, 5, 0, 7, -1, 1 << 40, -(1 << 63)])
 
 
 @dataclass(frozen=True)
-class Options:
-    """The spec's options of one compressor, by their names there."""
+class _Step:
+    """One step's launch and what it must leave behind.
 
-    bias_at: str = "pool"
-    table: str = "interleaved"
-    record: str = "v4_584"
-    dialect: str = "e4m3fn"
-    fp8_max: str = "writer"
-    floor: str = "amax_1e4"
-    quant_source: str = "bf16"
-    hadamard: bool = False
-    slot_zero: str = "ordinary"
-    source_dtype: torch.dtype = torch.float32
-    state_dtype: torch.dtype = torch.float32
+    Attributes:
+        arguments: of the launch to the cache.
+        kept: int64 [n], plan entries with a group.
+        pooled: float64 [n, head_dim], their pooled rows.
+        slots: int64 [n], where they go.
+        state: the state after the step's launch.
+    """
 
-    def keywords(self) -> dict[str, object]:
-        """Those that launch functions of the epilogue take."""
-        names = ("table", "record", "dialect", "fp8_max", "floor", "quant_source", "slot_zero")
-        return {"hadamard": "on" if self.hadamard else "off", **{name: getattr(self, name) for name in names}}
-
-    def quantizer(self) -> Quantizer:
-        """How the cache's bytes are made."""
-        return quantizer(self.dialect, maximum=self.fp8_max, floor=self.floor, source=self.quant_source)
-
-
-@dataclass
-class World:
-    """One compressor's buffers and requests; `make` fills it."""
-
-    geometry: Geometry
-    options: Options
-    ring: Ring
-    generator: Generator
-    bias: Tensor
-    weight: Tensor
-    angles: Tensor
+    world: World
+    arguments: Arguments
+    kept: Tensor
+    pooled: Tensor
+    slots: Tensor
     state: Tensor
-    cache: Tensor
-    page_size: int
-    sequences: list[Tensor]
-    lengths: list[int] = field(default_factory=list)
 
-    @property
-    def slots(self) -> int:
-        """Slots of the cache."""
-        return self.cache.shape[0] * self.page_size
+    def whole(self, op: str, name: str, *, split: bool) -> Case:
+        """To the cache; with `split` there is a buffer for pooled rows, and two launches use it."""
+        ends = (_tensor(self.arguments, "plan")[self.kept, 0] - 1).tolist()
+        judge_cache = stored(self.world, self.slots, finished(self.world, self.pooled, ends), f"{name}: cache")
 
-    def slot_of(self, request: int, end: int) -> int:
-        """The cache slot of the group that ends at `end`; spread over pages, slot 0 included for request 0."""
-        group = end // self.geometry.ratio
-        return group * len(self.sequences) + request
+        def judge(outputs: Tensors) -> None:
+            judge_cache(outputs)
+            check_exact(outputs["state"], self.state, name=f"{name}: state")
 
-    def tables(self) -> dict[str, Tensor]:
-        """The rotary tables as the layout wants them."""
-        cos, sin = self.angles.cos(), self.angles.sin()
-        if self.options.table == "two":
-            return {"cosines": cos, "sines": sin}
-        if self.options.table == "split":
-            return {"cosines": torch.cat([cos, sin], 1)}
-        return {"cosines": torch.stack([cos, sin], -1).reshape(len(cos), -1)}
+        buffer = {"pooled": self.buffer()} if split else {}
+        arguments = {**self.arguments, **buffer, "state": self.world.state.clone()}
+        return make_case(name, op, arguments, ("cache", "state"), judge)
 
-    def epilogue(self) -> dict[str, object]:
-        """Arguments of the part from the pooled row to the cache."""
-        named = {"weight": self.weight, "cache": self.cache, "page_size": self.page_size, "eps": EPS}
-        return {**named, **self.tables(), **self.options.keywords()}
+    def half(self, op: str, name: str) -> Case:
+        """The first half alone; pooled rows of entries without a group keep what they hold."""
+        source, buffer = _tensor(self.arguments, "source"), self.buffer()
+        values = torch.cat([self.world.state.float(), source.float()])
+        others = torch.ones(len(buffer), dtype=torch.bool).index_fill(0, self.kept, False)
 
-    def expected(self, pooled: Tensor, ends: Sequence[int]) -> Tensor:
-        """Finished rows of pooled ones, float64."""
-        return finished(self, pooled, ends)
+        def judge(outputs: Tensors) -> None:
+            check_pool(outputs["pooled"][self.kept], self.pooled, values, f"{name}: pooled")
+            check_exact(outputs["pooled"][others], buffer[others], name=f"{name}: pooled rows without a group")
+            check_exact(outputs["state"], self.state, name=f"{name}: state")
 
-    def closed_form(self, request: int, ends: list[int]) -> Tensor:
-        """Finished rows of a request's groups, from its whole sequence."""
-        sequence = self.sequences[request].to(self.options.source_dtype)
-        return finished(self, compress.compressed_rows(sequence, ends, self.bias, self.geometry), ends)
+        taken = {part: self.arguments[part] for part in ("source", "plan", "bias", "bias_at")}
+        arguments = {**taken, "state": self.world.state.clone(), "pooled": buffer.clone()}
+        return make_case(name, op, arguments, ("state", "pooled"), judge)
+
+    def buffer(self) -> Tensor:
+        """Room for a pooled row per plan entry."""
+        return torch.full((len(_tensor(self.arguments, "plan")), self.world.geometry.head_dim), torch.nan)
 
 
-def finished(world: World, pooled: Tensor, ends: Sequence[int]) -> Tensor:
-    """Normalised, rotated, perhaps transformed rows, float64."""
-    positions = torch.tensor(ends, dtype=torch.int64) + 1 - world.geometry.ratio
-    angles = world.angles[positions]
-    rows = compress.rotate(compress.rms_norm(pooled, world.weight, EPS), angles.cos(), angles.sin())
-    return compress.hadamard(rows) if world.options.hadamard else rows
-
-
-def make_world(
+def decode_cases(
     geometry: Geometry,
+    lengths: Sequence[int],
+    name: str,
     *,
     options: Options | None = None,
-    ring_size: int | None = None,
-    window_page: int | None = None,
-    requests: int = 3,
-    tokens: int = 64,
-    page_size: int | None = None,
-    seed: int = 0,
-) -> World:
-    """A world whose requests have `tokens` projected rows each and have consumed none.
-
-    Args:
-        ring_size: rows of the ring; the window when absent.
-        window_page: tokens per sliding-window page, for a paged ring; the ring is per request when absent.
-        page_size: slots per cache page.
-    """
-    options = options or Options(record="v4_584" if geometry.head_dim == 512 else "idx_fp8_132")
-    generator = torch.Generator().manual_seed(seed)
-    size = ring_size or geometry.window
-    ring, rows = _ring(size, window_page, requests, tokens, generator)
-    page_size = page_size or 256 // geometry.ratio
-    groups = -(-tokens // geometry.ratio) * requests
-    cache_pages = -(-groups // page_size) + 1
-    stride = page_bytes(options.record, geometry.head_dim, page_size)
-    return World(
-        geometry=geometry,
-        options=options,
-        ring=ring,
-        generator=generator,
-        bias=torch.randn(geometry.window, geometry.head_dim, generator=generator),
-        weight=torch.rand(geometry.head_dim, generator=generator) + 0.5,
-        angles=torch.rand(tokens + 1, 32, generator=generator) * 6.28,
-        state=garbage((rows, geometry.width), options.state_dtype, generator),
-        cache=torch.full((cache_pages, stride), POISON_BYTE, dtype=torch.uint8),
-        page_size=page_size,
-        sequences=[torch.randn(tokens, geometry.width, generator=generator) for _ in range(requests)],
-        lengths=[0] * requests,
-    )
+    spoiled: bool = False,
+    split: bool = False,
+) -> Iterator[Case]:
+    """A decode step, and with `split` its first half too, alone and as the first of two launches."""
+    world = filled(geometry, options, len(lengths), max(lengths) + 1)
+    extends = tuple(Extend(request, length - 1, length) for request, length in enumerate(lengths))
+    arguments = decode_arguments(world, Step(extends, (1,) * len(lengths), True))
+    if spoiled:
+        _spoil(arguments)
+    source, plan = _tensor(arguments, "source"), _tensor(arguments, "plan")
+    machine = compress_state.Step(geometry, world.bias, world.options.bias_at)
+    kept, pooled = compress_state.pooled_decode(machine, world.state, source, plan)
+    state = world.state.clone()
+    compress_state.write_decode(machine, state, source, plan)
+    step = _Step(world, arguments, kept, pooled, _tensor(arguments, "out_loc")[kept], state)
+    if split:
+        yield step.half("decode_pool", name)
+    yield step.whole("decode", name, split=split)
 
 
-def garbage(shape: tuple[int, int], dtype: torch.dtype, generator: Generator) -> Tensor:
-    """Uninitialised memory: never zeros, which would hide a stale read."""
-    chosen = torch.randint(len(GARBAGE), shape, generator=generator)
-    return torch.tensor(GARBAGE)[chosen].to(dtype)
+def prefill_cases(
+    geometry: Geometry,
+    extends: Sequence[tuple[int, int]],
+    name: str,
+    *,
+    options: Options | None = None,
+    split: bool = False,
+) -> Iterator[Case]:
+    """A prefill step of (prefix, length) per request and the write after it; with `split` its first half too."""
+    world = filled(geometry, options, len(extends), max(length for _, length in extends) + 1)
+    entries = tuple(Extend(request, prefix, length) for request, (prefix, length) in enumerate(extends))
+    padded = sum(length - prefix for prefix, length in extends) + 3
+    arguments, plans = prefill_arguments(world, Step(entries, (), False), padded=padded)
+    source = _tensor(arguments, "source")
+    machine = compress_state.Step(geometry, world.bias, world.options.bias_at)
+    kept, pooled = compress_state.pooled_prefill(machine, world.state, source, plans.compress)
+    slots = _tensor(arguments, "out_loc")[unpack(plans.compress[kept])[0]]
+    step = _Step(world, arguments, kept, pooled, slots, world.state.clone())
+    if split:
+        yield step.half("prefill_pool", name)
+    yield step.whole("prefill", name, split=split)
+    yield _write_case(world, machine, source, plans, name)
 
 
-def _ring(size: int, window_page: int | None, requests: int, tokens: int, generator: Generator) -> tuple[Ring, int]:
-    """The ring and how many state rows it needs."""
-    if window_page is None:
-        return RequestRing(size), requests * size
-    per_request = -(-tokens // window_page)
-    order = torch.randperm(requests * per_request, generator=generator).view(requests, per_request)
-    offsets = torch.arange(window_page, dtype=torch.int64)
-    table = (order[:, :, None] * window_page + offsets).view(requests, -1)
-    slots = torch.arange(requests * per_request * window_page, dtype=torch.int64)
-    return PagedRing(size, window_page, table.to(torch.int32), slots), requests * per_request * size
+def _write_case(world: World, machine: compress_state.Step, source: Tensor, plans: PrefillPlan, name: str) -> Case:
+    """The rows of the step that later ones need, and entries that name no row of the state or of the step."""
+    spoiled = torch.tensor([[65535, 1], [-1, 2], [0, -1], [0, len(world.state)]], dtype=torch.int32)
+    write = torch.cat([plans.write, spoiled])
+    expected = world.state.clone()
+    compress_state.write_rows(machine, expected, source, write)
+    arguments = {**write_arguments(world, source, write), "state": world.state.clone()}
+
+    def judge(outputs: Tensors) -> None:
+        check_exact(outputs["state"], expected, name=f"{name}: state")
+
+    return make_case(name, "write", arguments, ("state",), judge)
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step: `extends` in token order, and how many tokens each request keeps of it."""
-
-    extends: tuple[Extend, ...]
-    kept: tuple[int, ...]
-    decode: bool
+def _tensor(arguments: Arguments, name: str) -> Tensor:
+    tensor = arguments[name]
+    assert isinstance(tensor, Tensor)
+    return tensor
 
 
-def schedule(world: World, *, steps: int, seed: int, drafts: int = 0) -> Iterator[Step]:
-    """Random steps until the sequences end: prefill in chunks, decode, and verify with rollback.
-
-    A verify step adds `drafts` tokens and keeps at least one. What was rejected is replaced, so that a stale row
-    cannot pass for the right one.
-    """
-    choose = random.Random(seed)
-    capacity = len(world.sequences[0])
-    for _ in range(steps):
-        kind = choose.choice(("prefill", "decode", "verify") if drafts else ("prefill", "decode", "decode"))
-        extends, kept = [], []
-        for request, prefix in enumerate(world.lengths):
-            chunk = choose.choice(_CHUNKS[world.geometry.ratio])
-            wanted = {"prefill": chunk, "decode": 1, "verify": drafts}[kind]
-            seq_len = min(prefix + wanted, capacity)
-            taken = seq_len - prefix
-            extends.append(Extend(request, prefix, seq_len))
-            kept.append(choose.randint(1, taken) if kind == "verify" and taken else taken)
-        yield Step(tuple(extends), tuple(kept), kind == "decode")
-
-
-def accept(world: World, step: Step) -> None:
-    """Advance the requests by what a step keeps, and replace what it took back."""
-    for entry, kept in zip(step.extends, step.kept, strict=True):
-        length = entry.prefix + kept
-        world.lengths[entry.request] = length
-        if length < entry.seq_len:
-            fresh = torch.randn(entry.seq_len - length, world.geometry.width, generator=world.generator)
-            world.sequences[entry.request][length : entry.seq_len] = fresh
+def verification_cases(*, full: bool) -> Iterator[Case]:
+    """Cases that reach every op, both ratios, both head dimensions and invalid entries; `full` adds every option."""
+    indexer = Options(record="idx_fp8_132", hadamard=True)
+    for geometry in (FOUR, MANY):
+        r = geometry.ratio
+        spoiled = [r, r, 2 * r, 2 * r, r, 3 * r, r - 1]
+        yield from decode_cases(geometry, spoiled, f"ratio {r} invalid entries", spoiled=True)
+    yield from decode_cases(INDEXER, [4, 8, 5], "indexer", options=indexer)
+    yield from decode_cases(MANY, [128, 255, 256], "two launches", split=True)
+    yield from prefill_cases(FOUR, [(0, 9), (5, 5), (7, 12)], "ratio 4")
+    yield from prefill_cases(INDEXER, [(0, 5), (6, 8)], "indexer", options=indexer)
+    yield from prefill_cases(MANY, [(0, 130), (250, 257)], "ratio 128", split=True)
+    yield finish_case(FOUR, decode=True)
+    yield finish_case(MANY, decode=False)
+    yield pool_case(128, masked=True)
+    yield pool_case(9, masked=False)
+    yield gathered_case(FOUR, "interleaved")
+    yield gathered_case(MANY, "split")
+    yield online_case("online_decode", [(1, 1), (128, 1), (200, 1)])
+    yield online_case("online_prefill", [(100, 100), (128, 28), (256, 128), (140, 3)])
+    yield from plan_cases(4, [0, 300, 1, 17], paged=True)
+    yield from plan_cases(128, [3, 3, 129], paged=False)
+    if full:
+        yield from _every_option()
 
 
-def source_rows(world: World, step: Step) -> Tensor:
-    """The step's projected rows, flattened over requests."""
-    rows = [world.sequences[entry.request][entry.prefix : entry.seq_len] for entry in step.extends]
-    return torch.cat(rows).to(world.options.source_dtype)
-
-
-def decode_arguments(world: World, step: Step) -> dict[str, object]:
-    """A decode launch; a request that has ended is a padding row."""
-    seq_lens = [entry.seq_len if entry.seq_len > entry.prefix else 0 for entry in step.extends]
-    rows = [world.sequences[entry.request][max(entry.seq_len - 1, 0)] for entry in step.extends]
-    slots = [world.slot_of(entry.request, entry.seq_len - 1) for entry in step.extends]
-    complete = [length > 0 and length % world.geometry.ratio == 0 for length in seq_lens]
-    return {
-        **world.epilogue(),
-        "state": world.state,
-        "source": torch.stack(rows).to(world.options.source_dtype),
-        "plan": decode_plan([entry.request for entry in step.extends], seq_lens, world.ring, world.geometry),
-        "bias": world.bias,
-        "bias_at": world.options.bias_at,
-        "out_loc": torch.tensor([slot if done else -1 for slot, done in zip(slots, complete, strict=True)]),
-        "ratio": world.geometry.ratio,
-    }
-
-
-def prefill_arguments(world: World, step: Step, *, padded: int | None = None) -> tuple[dict[str, object], PrefillPlan]:
-    """A prefill launch, and both plans; `write` of the second goes to the launch after it."""
-    plans = prefill_plan(step.extends, world.ring, world.geometry, padded=padded)
-    slots = [
-        world.slot_of(entry.request, position) if (position + 1) % world.geometry.ratio == 0 else -1
-        for entry in step.extends
-        for position in range(entry.prefix, entry.seq_len)
-    ]
-    arguments = {
-        **world.epilogue(),
-        "state": world.state,
-        "source": source_rows(world, step),
-        "plan": plans.compress,
-        "bias": world.bias,
-        "bias_at": world.options.bias_at,
-        "out_loc": torch.tensor(slots, dtype=torch.int64),
-        "ratio": world.geometry.ratio,
-    }
-    return arguments, plans
-
-
-def write_arguments(world: World, source: Tensor, write: Tensor) -> dict[str, object]:
-    """The launch after a prefill."""
-    named = {"state": world.state, "source": source, "plan": write, "bias": world.bias}
-    return {**named, "ratio": world.geometry.ratio, "bias_at": world.options.bias_at}
-
-
-def check_step(world: World, step: Step, before: Tensor, name: str) -> None:
-    """The cache holds the groups of the step as the closed form has them, and is otherwise as `before`.
-
-    Raises:
-        VerifyError: the first difference found.
-    """
-    slots: list[int] = []
-    rows = []
-    for entry in step.extends:
-        ends = compress.group_ends(entry.prefix, entry.seq_len, world.geometry.ratio)
-        slots += [world.slot_of(entry.request, end) for end in ends]
-        rows.append(world.closed_form(entry.request, ends))
-    check_stored(
-        world.cache,
-        before,
-        world.page_size,
-        torch.tensor(slots, dtype=torch.int64),
-        torch.cat(rows),
-        world.options.record,
-        world.options.quantizer(),
-        name,
-    )
-
-
-def largest_drafts(world: World) -> int:
-    """Tokens of a verify step that the world's ring allows."""
-    return rollback_rows(world.ring.size, world.geometry)
+def _every_option() -> Iterator[Case]:
+    """Every choice of every option once."""
+    for options in (
+        Options(table="split", dialect="e4m3fnuz", quant_source="f32"),
+        Options(table="two", bias_at="save", floor="amax_1e8"),
+        Options(record="bf16", slot_zero="reserved", floor="amax_1e12", state_dtype=torch.bfloat16),
+        Options(dialect="e4m3fnuz", fp8_max="limit", floor="scale_1e4", source_dtype=torch.bfloat16),
+    ):
+        for geometry in (FOUR, MANY):
+            r, name = geometry.ratio, f"ratio {geometry.ratio} {options}"
+            yield from decode_cases(geometry, [r, 2 * r, 2 * r - 1], name, options=options)
+            yield from prefill_cases(geometry, [(0, r + 1), (r - 1, 2 * r)], name, options=options)

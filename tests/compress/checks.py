@@ -14,7 +14,9 @@ from dsv4gen.base.errors import VerifyError
 from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference import compress, compress_state
 from dsv4gen.reference.compress import Geometry
-from dsv4gen.reference.compress_cases import (
+from dsv4gen.reference.compress_plan import Extend
+from dsv4gen.reference.compress_store import check_stored
+from dsv4gen.reference.compress_world import (
     Options,
     Step,
     World,
@@ -28,8 +30,6 @@ from dsv4gen.reference.compress_cases import (
     schedule,
     write_arguments,
 )
-from dsv4gen.reference.compress_plan import Extend
-from dsv4gen.reference.compress_store import check_stored
 from tests.compress.stages import CHECKS as STAGES
 
 Check = Callable[[InterpreterWorker, Path], None]

@@ -13,26 +13,13 @@ from dsv4gen.base.errors import VerifyError
 from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference import compress, compress_state
 from dsv4gen.reference.compress import Geometry
-from dsv4gen.reference.compress_cases import Options, World, finished, make_world
+from dsv4gen.reference.compress_case import check_pool
 from dsv4gen.reference.compress_plan import Extend, PagedRing, RequestRing, Ring, decode_plan, prefill_plan, unpack
 from dsv4gen.reference.compress_store import check_stored, page_bytes, store_rows
+from dsv4gen.reference.compress_world import Options, World, finished, make_world
 from dsv4gen.reference.hazards import POISON_BYTE
 
 Check = Callable[[InterpreterWorker, Path], None]
-POOL_ERROR = 2e-6
-
-
-def check_pool(actual: Tensor, expected: Tensor, values: Tensor, name: str) -> None:
-    """The contract's bound: 2e-6 of the largest value of the row; NaN only where the reference has it.
-
-    Raises:
-        VerifyError: an element differs by more.
-    """
-    largest = values.double().nan_to_num(0, 0, 0).abs().amax((-2, -1)).unsqueeze(-1)
-    close = (actual.double() - expected).abs() <= POOL_ERROR * largest
-    close |= torch.isnan(actual) & torch.isnan(expected)
-    if not bool(close.all()):
-        raise VerifyError(f"{name}: {int((~close).sum())} elements outside the bound")
 
 
 def quantizer_bytes(worker: InterpreterWorker, module: Path) -> None:

@@ -8,17 +8,6 @@ import torch
 from dsv4gen.base.errors import ArgumentError
 from dsv4gen.reference import compress, compress_state
 from dsv4gen.reference.compress import Geometry
-from dsv4gen.reference.compress_cases import (
-    Options,
-    World,
-    accept,
-    decode_arguments,
-    largest_drafts,
-    make_world,
-    prefill_arguments,
-    schedule,
-    source_rows,
-)
 from dsv4gen.reference.compress_plan import (
     Extend,
     RequestRing,
@@ -30,6 +19,17 @@ from dsv4gen.reference.compress_plan import (
     prefill_plan,
     rollback_rows,
     unpack,
+)
+from dsv4gen.reference.compress_world import (
+    Options,
+    World,
+    accept,
+    decode_arguments,
+    largest_drafts,
+    make_world,
+    prefill_arguments,
+    schedule,
+    source_rows,
 )
 
 EXACT = Options(record="bf16", source_dtype=torch.float64, state_dtype=torch.float64)
