@@ -26,7 +26,7 @@ def make_plan(loaded: Loaded[FamilySpec], record: TargetRecord) -> FamilyPlan:
     proofs: list[Proof] = []
     errors: list[DsvError] = []
     kernels: list[Kernel] = []
-    for name in spec.kernels:
+    for name in _wanted_kernels(reader):
         try:
             kernel, found = make_kernel(reader, name, axes)
             kernels.append(kernel)
@@ -56,6 +56,16 @@ def make_plan(loaded: Loaded[FamilySpec], record: TargetRecord) -> FamilyPlan:
         bench_shapes=tuple(dict(shape) for shape in spec.shapes.bench),
         spec_file=f"specs/families/{spec.family}.yaml",
     )
+
+
+def _wanted_kernels(reader: Reader) -> list[str]:
+    """Kernels in order, less those that only rejected launch paths would launch."""
+    rejected: set[str] = set()
+    launched: set[str] = set()
+    for op in reader.spec.ops:
+        for path, spec in zip(make_launch_paths(reader, op), reader.spec.ops[op].launch_paths, strict=True):
+            (rejected if path.rejected else launched).update(spec.launches)
+    return [name for name in reader.spec.kernels if name not in rejected - launched]
 
 
 def _target(record: TargetRecord) -> TargetFacts:

@@ -21,13 +21,14 @@ def make_launch_paths(reader: Reader, op_name: str) -> tuple[LaunchPath, ...]:
 
 def _launch_path(reader: Reader, op_name: str, index: int, spec: PathSpec) -> LaunchPath:
     keys: tuple[str | int, ...] = ("ops", op_name, "launch_paths", index)
+    rejected = _rejection(reader, spec, keys)
     return LaunchPath(
         name=spec.name,
         variant=spec.variant or "",
         domain=reader.expr(spec.domain, *keys, "domain"),
         prefer=reader.expr(spec.prefer, *keys, "prefer"),
-        launches=tuple(_launch(reader, name) for name in spec.launches),
-        rejected=_rejection(reader, spec, keys),
+        launches=() if rejected else tuple(_launch(reader, name) for name in spec.launches),
+        rejected=rejected,
         key=f"ops.{op_name}.launch_paths[{index}]",
     )
 

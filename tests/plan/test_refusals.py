@@ -125,7 +125,7 @@ def test_an_index_too_wide_for_its_type_is_refused_with_a_shape(copy: Copy) -> N
 
 
 def test_launch_bounds_no_unit_can_hold_are_refused(copy: Copy) -> None:
-    copy.edit(SPEC, 'min_blocks: "1024 // block_threads"', 'min_blocks: "4096 // block_threads"')
+    copy.edit(SPEC, "min(1024 // block_threads, shared.unit // 18432)", "4096 // block_threads")
     assert "blocks of 256 threads" in refusal(copy).message
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -14,6 +14,7 @@ from dsv4gen.base import paths
 from dsv4gen.base.errors import DsvError
 from dsv4gen.base.params import ParamsLayout
 from dsv4gen.emulate.simt import SimtProgram
+from dsv4gen.emulate.simt.program import Value
 from dsv4gen.plan.ir import FamilyPlan, Instance, Kernel
 from dsv4gen.plan.make import make_plan
 from dsv4gen.reference.topk_cases import Case, Problem, build_problem
@@ -22,6 +23,8 @@ from dsv4gen.spec import Specs, load_specs
 from dsv4gen.target import resolve_target
 
 WAVES = (32, 64)
+#: blocks and threads of the clusters that are built; several bins for a thread, and one
+SMALL_CLUSTERS = ((2, 128), (8, 64))
 
 
 @lru_cache(maxsize=1)
@@ -32,8 +35,26 @@ def topk_specs() -> Specs:
 
 @lru_cache(maxsize=1)
 def topk_plan() -> FamilyPlan:
-    """The plan for one target; bodies are the same bytes for every target of equal tiles."""
-    return make_plan(topk_specs().families["topk"], resolve_target(topk_specs(), "gfx950"))
+    """The plan for a target with clusters, their blocks made small: thousands of fibers would take minutes.
+
+    Bodies are the same bytes for every target of equal tiles, but for clusters, which only some have.
+    """
+    plan = make_plan(topk_specs().families["topk"], resolve_target(topk_specs(), "sm_90"))
+    return replace(plan, kernels=tuple(map(_small_clusters, plan.kernels)))
+
+
+def _small_clusters(kernel: Kernel) -> Kernel:
+    if kernel.name != "cluster":
+        return kernel
+    modes = {instance.options["mode"]: instance for instance in kernel.instances}
+    small = [_small(instance, blocks, threads) for instance in modes.values() for blocks, threads in SMALL_CLUSTERS]
+    return replace(kernel, instances=tuple(small))
+
+
+def _small(instance: Instance, blocks: int, threads: int) -> Instance:
+    symbol = f"topk_cluster{blocks}_{instance.options['mode']}_t{threads}"
+    tile = {**instance.tile, "block_threads": threads, "cluster_blocks": blocks}
+    return replace(instance, symbol=symbol, tile=tile, threads=threads, shared_bytes=48 * 1024)
 
 
 def instances(plan: FamilyPlan) -> dict[tuple[str, str], Instance]:
@@ -106,8 +127,19 @@ class HostTopk:
         case = problem.case
         instance = self.instances[case.kernel, case.mode]
         values = {name: _argument(name, value) for name, value in problem.values().items()}
+        return self.launch_values(instance, values, problem.scores.shape[0], case.order)
+
+    def launch_values(
+        self, instance: Instance, values: Mapping[str, Value], rows: int, order: str = "ascending"
+    ) -> dict[str, int]:
+        """Run an instance on arrays and numbers; the counters of the launch.
+
+        Raises:
+            EmulationError: the kernel misbehaved.
+        """
+        blocks = instance.tile.get("cluster_blocks", 1)
         result = self.program.launch(
-            instance.symbol, self.layout, values, problem.scores.shape[0], instance.threads, order=case.order
+            instance.symbol, self.layout, values, rows * blocks, instance.threads, cluster=blocks, order=order
         )
         result.raise_errors()
         return result.counters

@@ -77,20 +77,19 @@ def test_scores_of_trivial_rows_are_not_read(host: HostTopk, label: str) -> None
         name: value if isinstance(value, int) else value.numpy() for name, value in problem.values().items()
     }
     values["scores"] = 0
-    result = host.program.launch(instance.symbol, host.layout, values, 2, instance.threads)  # type: ignore[arg-type]
-    assert not result.errors
+    host.launch_values(instance, values, 2)  # type: ignore[arg-type]
     problem.check()
 
 
-#: barriers of a row at 10-bit bins: before and after counting, two in the search, one after collecting; ranking adds
+#: barriers of a row at 12-bit bins: before and after counting, two in the search, one after collecting; ranking adds
 #: one, narrowing the stage six, narrowing from the row four for each round
 STEPS = {
     ("normal", 100, 512): 0,
     ("zeros_95", 1500, 512): 5,
     ("nan_all", 1500, 512): 5,
     ("normal", 1500, 512): 6,
-    ("normal_20_3", 3000, 1024): 6 + 6,
-    ("one_bin", 1500, 512): 5 + 2 * 4,
+    ("normal_20_3", 6100, 2048): 6 + 6,
+    ("one_bin", 1500, 512): 6 + 4,
     ("all_equal", 1500, 512): 5 + 2 * 4,
 }
 
@@ -100,6 +99,15 @@ def test_steps_of_a_row(host: HostTopk, scores: str, length: int, k: int) -> Non
     """The second row is trivial, so the first row's barriers are all there are."""
     counters = host.run(Case("topk_t256", scores, length, k))
     assert counters["block_barriers"] == STEPS[scores, length, k]
+
+
+@pytest.mark.parametrize("label", [label for label in LABELS if "cluster" in label])
+@pytest.mark.parametrize("scores", ["normal", "one_bin", "all_equal", "normal_20_3", "zeros_95"])
+@pytest.mark.parametrize("length", [9, 600, 2052, 40000])
+def test_slices_of_a_row(host: HostTopk, label: str, scores: str, length: int) -> None:
+    """Slices without columns, of a few, and longer than what registers hold; one block starts off a boundary."""
+    for k, head in ((7, 1), (512, 3), (2048, 0)):
+        host.run(Case(label, scores, length, k, mode="dual", page_bits=4, head=head, order="random:1"))
 
 
 def test_every_generator_makes_rows_of_any_length() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dsv4gen.reference.covering import covering_design, pairs_of
 from dsv4gen.reference.topk_cases import LEVELS, covering_cases, edge_cases
-from tests.topk.host import HostTopk, labels, row_path_edges, topk_plan
+from tests.topk.host import HostTopk, label_of, labels, row_path_edges, topk_plan
 
 CASES = covering_cases(labels(topk_plan()))
 CHUNKS = 12
@@ -28,9 +28,9 @@ def test_covering_cases(host: HostTopk, chunk: int) -> None:
 
 
 def test_row_path_edges(host: HostTopk) -> None:
-    plan = topk_plan()
-    kernel = plan.kernel("select")
-    tiles = {label: instance for (label, mode), instance in host.instances.items() if mode == "indices"}
-    edges = {label: row_path_edges(kernel, tiles[label], k=512) for label in tiles if "v1" not in label}
-    assert all(len(limits) == len(kernel.row_paths) - 2 for limits in edges.values())
-    assert host.failures(edge_cases(edges)) == []
+    kernels = [kernel for kernel in topk_plan().kernels if kernel.name != "legacy"]
+    for kernel in kernels:
+        tiles = {label_of(one): one for one in kernel.instances if one.options["mode"] == "indices"}
+        edges = {label: row_path_edges(kernel, tile, k=512) for label, tile in tiles.items()}
+        assert all(len(limits) == len(kernel.row_paths) - 2 for limits in edges.values())
+        assert host.failures(edge_cases(edges)) == []

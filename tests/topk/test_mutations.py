@@ -15,7 +15,7 @@ CASES = [
     for order in ORDERS
     for scores, length, k in (
         ("normal", 1500, 512),
-        ("normal_20_3", 3000, 1024),
+        ("normal_20_3", 6100, 2048),
         ("one_bin", 4098, 1024),
         ("ascending", 2049, 512),
         ("all_equal_negative", 3001, 2048),
