@@ -154,7 +154,12 @@ class Fits(Model):
 
 
 class Spills(Model):
-    """Registers a kernel may spill, vector and scalar together, and why that is accepted."""
+    """Registers a kernel may spill, vector and scalar together, and why that is accepted.
+
+    Attributes:
+        registers: how many at most.
+        reason: why fewer would be worse.
+    """
 
     registers: Natural
     reason: Text
