@@ -9,6 +9,7 @@ from tests.topk.host import HostTopk, only, topk_plan
 
 LABEL, MODE = "topk_t256", "indices"
 WAVE_BUGS = ("ballot_low_half", "shuffle_without_width", "lane_mask_32bit")
+MISSING_PIECES = ("missing_barrier", "missing_validity")
 #: register and streaming rows with many winners, ranked ties, staged ties that are narrowed, and padding that would win
 CASES = [
     Case(LABEL, scores, length, k, head=1, order=order)
@@ -44,6 +45,6 @@ def test_wave_bug_is_harmless_on_wave32(mutation: str) -> None:
 
 
 @pytest.mark.parametrize("wave", [32, 64])
-@pytest.mark.parametrize("mutation", ["missing_barrier", "missing_validity"])
+@pytest.mark.parametrize("mutation", MISSING_PIECES)
 def test_missing_piece_shows_everywhere(mutation: str, wave: int) -> None:
     assert failing(wave, mutation)

@@ -1,0 +1,42 @@
+"""docs/oracles.md against the tables that the mutation tests run: every defect, and nothing that is not tried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+import tests.compress.test_mutations as compress
+import tests.sparse_decode.test_mutations as sparse_decode
+import tests.topk.test_mutations as topk
+import tests.triton.test_mutations as gather_dequant
+from dsv4gen.base import paths
+
+TABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "gather_dequant": gather_dequant.MUTATIONS,
+    "sparse_decode": sparse_decode.MUTATIONS,
+    "compress": compress.MUTATIONS,
+}
+
+
+def rows(family: str) -> dict[str, list[str]]:
+    """Defect -> the other columns of its row in the family's section."""
+    root = paths.checkout()
+    assert root is not None
+    page = (root / "docs" / "oracles.md").read_text(encoding="utf-8")
+    section = page.split(f"\n## {family}\n")[1].split("\n## ")[0]
+    found = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    return {defect.strip(" `"): [column.strip() for column in columns] for defect, *columns in found}
+
+
+@pytest.mark.parametrize("family", TABLES)
+def test_defects_and_their_checks_are_those_of_the_tests(family: str) -> None:
+    listed = {defect: tuple(re.findall(r"`(\w+)`", columns[1])) for defect, columns in rows(family).items()}
+    assert listed == TABLES[family]
+
+
+def test_defects_of_topk_by_wave_size() -> None:
+    listed = {defect: tuple(columns[1:]) for defect, columns in rows("topk").items()}
+    waves = dict.fromkeys(topk.WAVE_BUGS, ("rejected", "harmless"))
+    assert listed == {**waves, **dict.fromkeys(topk.MISSING_PIECES, ("rejected", "rejected"))}
