@@ -138,12 +138,17 @@ def prefill_cases(
     options: Options | None = None,
     split: bool = False,
 ) -> Iterator[Case]:
-    """A prefill step of (prefix, length) per request and the write after it; with `split` its first half too."""
+    """A prefill step of (prefix, length) per request and the write after it; with `split` its first half too.
+
+    The plan ends with two invalid entries and one whose token lies behind the step's, though `out_loc` has a slot.
+    """
     world = filled(geometry, options, len(extends), max(length for _, length in extends) + 1)
     entries = tuple(Extend(request, prefix, length) for request, (prefix, length) in enumerate(extends))
     padded = sum(length - prefix for prefix, length in extends) + 3
     arguments, plans = prefill_arguments(world, Step(entries, (), False), padded=padded)
     source = _tensor(arguments, "source")
+    plans.compress[-1] = torch.tensor([geometry.ratio, len(source), 0, 0])
+    arguments["out_loc"] = torch.cat([_tensor(arguments, "out_loc"), torch.tensor([1])])
     machine = compress_state.Step(geometry, world.bias, world.options.bias_at)
     kept, pooled = compress_state.pooled_prefill(machine, world.state, source, plans.compress)
     slots = _tensor(arguments, "out_loc")[unpack(plans.compress[kept])[0]]
@@ -182,12 +187,13 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
         spoiled = [r, r, 2 * r, 2 * r, r, 3 * r, r - 1]
         yield from decode_cases(geometry, spoiled, f"ratio {r} invalid entries", spoiled=True)
     yield from decode_cases(INDEXER, [4, 8, 5], "indexer", options=indexer)
+    yield from decode_cases(FOUR, [4, 8, 5], "bias in the state", options=Options(bias_at="save"))
     yield from decode_cases(MANY, [128, 255, 256], "two launches", split=True)
     yield from prefill_cases(FOUR, [(0, 9), (5, 5), (7, 12)], "ratio 4")
     yield from prefill_cases(INDEXER, [(0, 5), (6, 8)], "indexer", options=indexer)
     yield from prefill_cases(MANY, [(0, 130), (250, 257)], "ratio 128", split=True)
     yield finish_case(FOUR, decode=True)
-    yield finish_case(MANY, decode=False)
+    yield finish_case(MANY, decode=False, options=Options(dialect="e4m3fnuz"))
     yield pool_case(128, masked=True)
     yield pool_case(9, masked=False)
     yield gathered_case(FOUR, "interleaved")
@@ -195,7 +201,7 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
     yield online_case("online_decode", [(1, 1), (128, 1), (200, 1)])
     yield online_case("online_prefill", [(100, 100), (128, 28), (256, 128), (140, 3)])
     yield from plan_cases(4, [0, 300, 1, 17], paged=True)
-    yield from plan_cases(128, [3, 3, 129], paged=False)
+    yield from plan_cases(128, [3, 3, 129], paged=False, windows=2)
     if full:
         yield from _every_option()
 

@@ -9,6 +9,8 @@ import pytest
 from dsv4gen.base import paths
 from dsv4gen.base.errors import EmulationError, VerifyError
 from dsv4gen.interpret import InterpreterWorker
+from dsv4gen.reference.compress_case import Case
+from dsv4gen.reference.compress_cases import verification_cases
 from tests.compress import checks
 from tests.compress.modules import module
 from tests.compress.readers import round_trip
@@ -60,6 +62,23 @@ TEMPLATES = (
 def test_defect_is_rejected(worker: InterpreterWorker, mutation: str, check: str) -> None:
     with pytest.raises((VerifyError, EmulationError)):
         CHECKS[check](worker, module("gfx950", mutation))
+
+
+def test_verification_cases_reject_all_but_far_offsets(worker: InterpreterWorker) -> None:
+    """What `verify` runs sees every defect that takes no gigabytes to show."""
+    cases = list(verification_cases(full=False))
+    passed = [mutation for mutation in MUTATIONS if all(_passes(worker, case, mutation) for case in cases)]
+    assert passed == ["offset_32bit", "slot_offset_32bit"]
+
+
+def _passes(worker: InterpreterWorker, case: Case, mutation: str) -> bool:
+    call = case.fresh()
+    try:
+        worker.call(module("gfx950", mutation), call.op, **dict(call.arguments))  # type: ignore[arg-type]
+        call.check()
+    except (VerifyError, EmulationError):
+        return False
+    return True
 
 
 def test_every_switch_of_the_templates_is_tried() -> None:
