@@ -1,5 +1,5 @@
 """Generated kernels executed without their GPU: the same text on the CPU, and real AMD machine code.
 
-    simt     the C++ text, compiled for the host, one fiber per thread, wave 32 or 64
-    amdgcn   the code object a GPU compiler made, translated to C++ and executed
+simt     the C++ text, compiled for the host, one fiber per thread, wave 32 or 64
+amdgcn   the code object a GPU compiler made, translated to C++ and executed
 """

@@ -32,9 +32,7 @@ template <u32 coarse_bits> DSV4_DEVICE void probe(const Probe& params) {
 DSV4_KERNEL(256, 1) void probe_10(DSV4_PARAMS(Probe, params)) { probe<10>(params); }
 DSV4_KERNEL(256, 1) void probe_12(DSV4_PARAMS(Probe, params)) { probe<12>(params); }
 """
-LAYOUT = ParamsLayout.of(
-    [(name, "pointer", "") for name in ("low", "span", "word", "scores")] + [("count", "u32", "")]
-)
+LAYOUT = ParamsLayout.of([(name, "pointer", "") for name in ("low", "span", "word", "scores")] + [("count", "u32", "")])
 ZERO_KEY = 1 << 31
 LOWEST_KEY, HIGHEST_KEY = 0x007FFFFF, 0xFF800000
 

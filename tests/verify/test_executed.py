@@ -59,7 +59,7 @@ def test_targets_with_equal_text_and_wave_share_a_run() -> None:
     assert rows["gfx950"] == rows["gfx942"]
 
 
-def test_the_text_key_depends_on_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_key_depends_on_the_body() -> None:
     made = plan("gfx950")
     other = replace(made, constants={**made.constants, "rank_limit": 32})
     assert executed._text_key(made) != executed._text_key(other)

@@ -1,0 +1,172 @@
+"""Pool, normalise, rotate and store groups of 4 or 128 tokens in a paged cache."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+TARGET: str
+FAMILY: str
+OPTIONS: Mapping[str, tuple[str, ...]]
+BiasAt = Literal["pool", "save"]
+Dialect = Literal["e4m3fn", "e4m3fnuz"]
+Floor = Literal["amax_1e4", "amax_1e8", "amax_1e12", "scale_1e4"]
+Fp8Max = Literal["writer", "limit"]
+Hadamard = Literal["off", "on"]
+QuantSource = Literal["bf16", "f32"]
+Record = Literal["v4_584", "idx_fp8_132", "bf16"]
+SlotZero = Literal["ordinary", "reserved"]
+SourceDtype = Literal["f32", "bf16"]
+StateDtype = Literal["f32", "bf16"]
+Table = Literal["interleaved", "split", "two"]
+def decode(
+    *,
+    state: Any,  # state_dtype [state_rows, (4 if ratio == 4 else 2) * head_dim], inout
+    source: Any,  # source_dtype [batch, (4 if ratio == 4 else 2) * head_dim], in
+    plan: Any,  # i32 [batch, 4], in
+    bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
+    weight: Any,  # f32 [head_dim], in
+    cosines: Any,  # f32 [positions, 64], in
+    sines: Any = None,  # f32 [positions, 32], in
+    out_loc: Any,  # i64 [locations], in
+    cache: Any,  # u8 [pages, page_bytes], inout
+    pooled: Any = None,  # f32 [batch, head_dim], inout
+    **numbers: Any,
+) -> None:
+    """One token per request; groups that it completes go to the cache, then its row to the state."""
+
+def decode_pool(
+    *,
+    state: Any,  # state_dtype [state_rows, (4 if ratio == 4 else 2) * head_dim], inout
+    source: Any,  # source_dtype [batch, (4 if ratio == 4 else 2) * head_dim], in
+    plan: Any,  # i32 [batch, 4], in
+    bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
+    pooled: Any,  # f32 [batch, head_dim], out
+    **numbers: Any,
+) -> None:
+    """The first half of a ratio-128 decode step; pooled rows by request, and the new rows to the state."""
+
+def finish_pooled(
+    *,
+    pooled: Any,  # f32 [groups, head_dim], in
+    plan: Any,  # i32 [groups, 4], in
+    weight: Any,  # f32 [head_dim], in
+    cosines: Any,  # f32 [positions, 64], in
+    sines: Any = None,  # f32 [positions, 32], in
+    out_loc: Any,  # i64 [locations], in
+    cache: Any,  # u8 [pages, page_bytes], inout
+    **numbers: Any,
+) -> None:
+    """The second half; pooled rows, normalised and rotated, to the cache."""
+
+def online_decode(
+    *,
+    state: Any,  # f32 [state_rows, 3 * head_dim], inout
+    source: Any,  # source_dtype [batch, (4 if ratio == 4 else 2) * head_dim], in
+    plan: Any,  # i32 [batch, 4], in
+    bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
+    weight: Any,  # f32 [head_dim], in
+    cosines: Any,  # f32 [positions, 64], in
+    sines: Any = None,  # f32 [positions, 32], in
+    out_loc: Any,  # i64 [locations], in
+    cache: Any,  # u8 [pages, page_bytes], inout
+    **numbers: Any,
+) -> None:
+    """As decode for ratio 128 with a running partial per request in place of a ring."""
+
+def online_prefill(
+    *,
+    state: Any,  # f32 [state_rows, 3 * head_dim], inout
+    source: Any,  # source_dtype [tokens, (4 if ratio == 4 else 2) * head_dim], in
+    plan: Any,  # i32 [groups, 4], in
+    bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
+    weight: Any,  # f32 [head_dim], in
+    cosines: Any,  # f32 [positions, 64], in
+    sines: Any = None,  # f32 [positions, 32], in
+    out_loc: Any,  # i64 [locations], in
+    cache: Any,  # u8 [pages, page_bytes], inout
+    **numbers: Any,
+) -> None:
+    """Segments of chunks to the cache or into the partials; those that end a chunk go first, in a launch of their own."""
+
+def plan_decode(
+    *,
+    seq_lens: Any,  # i32 [batch], in
+    requests: Any,  # i32 [batch], in
+    request_to_token: Any = None,  # i32 [batch, positions], in
+    full_to_window: Any = None,  # i64 [slots], in
+    plan: Any,  # i32 [batch, 4], out
+    **numbers: Any,
+) -> None:
+    """Decode structs of a step, for a ring per request or per sliding-window page."""
+
+def plan_prefill(
+    *,
+    seq_lens: Any,  # i32 [batch], in
+    extend_lens: Any,  # i32 [batch], in
+    requests: Any,  # i32 [batch], in
+    request_to_token: Any = None,  # i32 [batch, positions], in
+    full_to_window: Any = None,  # i64 [slots], in
+    compress: Any,  # i32 [groups, 4], out
+    write: Any,  # i32 [groups, 2], out
+    **numbers: Any,
+) -> None:
+    """Compress and write structs of a step in token order, padded with invalid ones."""
+
+def pool(
+    *,
+    values: Any,  # f32 [groups, window, head_dim], in
+    scores: Any,  # f32 [groups, window, head_dim], in
+    bias: Any = None,  # f32 [window, head_dim], in
+    mask: Any = None,  # bool [groups, window], in
+    out: Any,  # f32 [groups, head_dim], out
+    **numbers: Any,
+) -> None:
+    """Softmax-weighted mean of rows, by dimension; 0 where no weight is left."""
+
+def pool_norm_rope(
+    *,
+    source: Any,  # f32 [batch, 8 if ratio == 4 else 128, (4 if ratio == 4 else 2) * head_dim], in
+    bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
+    weight: Any,  # f32 [head_dim], in
+    cosines: Any,  # f32 [batch, 64], in
+    sines: Any = None,  # f32 [batch, 32], in
+    out: Any,  # f32 [batch, head_dim], out
+    **numbers: Any,
+) -> None:
+    """Gathered windows, pooled, normalised and rotated."""
+
+def prefill(
+    *,
+    state: Any,  # state_dtype [state_rows, (4 if ratio == 4 else 2) * head_dim], in
+    source: Any,  # source_dtype [tokens, (4 if ratio == 4 else 2) * head_dim], in
+    plan: Any,  # i32 [groups, 4], in
+    bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
+    weight: Any,  # f32 [head_dim], in
+    cosines: Any,  # f32 [positions, 64], in
+    sines: Any = None,  # f32 [positions, 32], in
+    out_loc: Any,  # i64 [locations], in
+    cache: Any,  # u8 [pages, page_bytes], inout
+    pooled: Any = None,  # f32 [groups, head_dim], inout
+    **numbers: Any,
+) -> None:
+    """Groups of a compress plan to the cache; reads the state and keeps nothing in it."""
+
+def prefill_pool(
+    *,
+    state: Any,  # state_dtype [state_rows, (4 if ratio == 4 else 2) * head_dim], in
+    source: Any,  # source_dtype [tokens, (4 if ratio == 4 else 2) * head_dim], in
+    plan: Any,  # i32 [groups, 4], in
+    bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
+    pooled: Any,  # f32 [groups, head_dim], out
+    **numbers: Any,
+) -> None:
+    """The first half of a ratio-128 prefill step; pooled rows by plan entry."""
+
+def write(
+    *,
+    state: Any,  # state_dtype [state_rows, (4 if ratio == 4 else 2) * head_dim], inout
+    source: Any,  # source_dtype [tokens, (4 if ratio == 4 else 2) * head_dim], in
+    plan: Any,  # i32 [writes, 2], in
+    bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
+    **numbers: Any,
+) -> None:
+    """Rows of a write plan to the state; after prefill, in a launch of its own."""

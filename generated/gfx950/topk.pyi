@@ -1,0 +1,24 @@
+"""Select the k largest scores of each row and map their positions through a page table."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from dsv4gen.runtime import Decision, GeneratedFamily
+
+TARGET: str
+FAMILY: str
+OPTIONS: Mapping[str, tuple[str, ...]]
+family: GeneratedFamily
+Mode = Literal["indices", "page_table", "dual"]
+
+def explain(op: str | None = None, *, options: Mapping[str, str] | None = None, **shape: int) -> Decision: ...
+def select(
+    *,
+    scores: Any,  # f32 [batch, width], in
+    seq_lens: Any,  # i32 [batch], in
+    page_table: Any = None,  # i32 [batch, pages], in
+    out: Any = None,  # i32 [batch, k], out
+    raw_out: Any = None,  # i32 [batch, k], out
+    **numbers: Any,
+) -> Any:
+    """The k largest scores of each row, in no particular order; -1 past min(k, seq_len)."""
