@@ -90,6 +90,7 @@ def _target_json(target: TargetFacts) -> Json:
         "api": target.api,
         "arch": target.arch,
         "also": list(target.also),
+        "units": target.units,
         "facts": {path: _plain(target.facts[path]) for path in RUNTIME_FACTS},
     }
 

@@ -185,6 +185,7 @@ class TargetFacts:
     api: str
     arch: str
     also: tuple[str, ...]
+    units: int
     facts: Mapping[str, FactValue]
 
     def __getitem__(self, path: str) -> FactValue:

@@ -71,7 +71,15 @@ def _wanted_kernels(reader: Reader) -> list[str]:
 def _target(record: TargetRecord) -> TargetFacts:
     arch = record.compile.clang if record.detect.api == "hip" else record.compile.nvrtc
     also = tuple(device.device for device in record.also)
-    return TargetFacts(record.name, record.detect.api, arch or record.name, also, dict(record.facts))
+    return TargetFacts(
+        record.name, record.detect.api, arch or record.name, also, _usual_units(record), dict(record.facts)
+    )
+
+
+def _usual_units(record: TargetRecord) -> int:
+    """Compute units of the target's first product, for explanations where no device runs; 64 when none is known."""
+    counts = (product.reported_units or product.units for product in record.products.values())
+    return next((count for count in counts if count), 64)
 
 
 def _axes(reader: Reader) -> Iterator[Axis]:

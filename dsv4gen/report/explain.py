@@ -12,7 +12,7 @@ from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.manifest import Manifest
 from dsv4gen.base.tiles import tile_words
 from dsv4gen.console import say, table
-from dsv4gen.runtime.dispatch import Decision, decide
+from dsv4gen.runtime.dispatch import Decision, decide, usual_facts, with_facts
 
 PROOF_HEAD = ("proven for", "what", "formula", "value", "limit", "slack", "verdict")
 
@@ -85,8 +85,8 @@ def explain_shape(
     op = op or next(iter(entry["ops"]))
     if op not in entry["ops"]:
         raise UsageError(f"{family} has no op {op!r}{did_you_mean(op, entry['ops'])}")
-    device = {} if "units" in shape else _usual_device(target)
-    decision = decide(family, entry, manifest.target["name"], op, {**device, **shape}, options)
+    sizes = with_facts(entry, op, shape, usual_facts(manifest))
+    decision = decide(family, entry, manifest.target["name"], op, sizes, options)
     names = {**entry["constants"], **shape}
     kernels = {launch.kernel: launch for launch in decision.launches}
     subjects = {
@@ -109,16 +109,6 @@ def explain_shape(
         floor_text=entry["floors"]["bytes"]["text"],
         spec=entry["spec"],
     )
-
-
-def _usual_device(target: str) -> dict[str, int]:
-    """Compute units of the first product of a target, for predicates that ask the running device."""
-    from dsv4gen.spec import load_specs
-    from dsv4gen.target import resolve_target
-
-    record = resolve_target(load_specs(*extensions.spec_folders()), target)
-    units = [product.reported_units or product.units for product in record.products.values()]
-    return {"units": next((count for count in units if count), 64), "xcds": 1}
 
 
 def _fresh_manifest(family: str, target: str) -> Manifest:

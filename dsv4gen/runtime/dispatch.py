@@ -13,6 +13,7 @@ from typing import Any
 
 from dsv4gen.base.errors import ArgumentError, EnvironmentValueError, ExpressionError, LoadError, did_you_mean
 from dsv4gen.base.expression_json import evaluate_json, names_json
+from dsv4gen.base.manifest import Manifest
 from dsv4gen.base.runtime_facts import RUNTIME_FACTS
 
 Json = Mapping[str, Any]
@@ -137,6 +138,11 @@ def with_facts(family: Json, op_name: str, shape: Shape, facts: Shape) -> dict[s
     """A shape and those facts of the running device that the op's paths and tiles depend on."""
     read = names_read(family, family["ops"][op_name])
     return {**{name: value for name, value in facts.items() if name in read}, **shape}
+
+
+def usual_facts(manifest: Manifest) -> dict[str, int]:
+    """What a usual device of a manifest's target would say of itself, for explanations where none runs."""
+    return {"units": int(manifest.target.get("units", 64)), "xcds": 1}
 
 
 def complete_options(family: Json, options: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dsv4gen.base.errors import ManifestError
 from dsv4gen.base.manifest import Manifest, read_manifest, require_intact
-from dsv4gen.runtime.dispatch import Decision, decide
+from dsv4gen.runtime.dispatch import Decision, decide, usual_facts, with_facts
 
 if TYPE_CHECKING:
     from dsv4gen.runtime.loaded import LoadedFamily
@@ -45,7 +45,8 @@ class GeneratedFamily:
         manifest = self.manifest
         entry = manifest.families[self.name]
         name = op or next(iter(entry["ops"]))
-        return decide(self.name, entry, manifest.target["name"], name, shape, options or {})
+        sizes = with_facts(entry, name, shape, usual_facts(manifest))
+        return decide(self.name, entry, manifest.target["name"], name, sizes, options or {})
 
     def load(self, **options: str) -> LoadedFamily:
         """The family from this folder with chosen options; the same object as long as the folder does not change."""

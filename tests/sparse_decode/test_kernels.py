@@ -92,8 +92,8 @@ def test_parts_come_from_shapes_alone(worker: InterpreterWorker) -> None:
     def count(tokens: int, heads: int, keys: int, units: int = 132) -> object:
         return worker.call(module(TARGET), "split_count", tokens, heads, keys, 0, units)
 
-    assert [count(tokens, 16, 640) for tokens in (0, 1, 16, 64, 128, 256)] == [10, 10, 8, 2, 1, 1]
-    assert [count(tokens, 128, 640) for tokens in (1, 16, 64)] == [10, 4, 1]
+    assert [count(tokens, 16, 640) for tokens in (0, 1, 16, 64, 128, 256)] == [20, 20, 10, 4, 2, 1]
+    assert [count(tokens, 128, 640) for tokens in (1, 16, 64)] == [20, 4, 1]
     assert count(1, 16, 0) == 1
     assert count(256, 16, 65537) == 3
 

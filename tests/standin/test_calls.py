@@ -92,7 +92,7 @@ def test_a_kernel_is_compiled_once_and_then_cached(
         with amd("gfx950") as here:
             run(here, topk_call(), tmp_path)
         assert f"({origin}, for gfx950)" in caplog.text
-        assert caplog.text.count("compiled topk_page_table_t256 for gfx950") == 1
+        assert caplog.text.count("compiled topk_page_table_t512 for gfx950") == 1
 
 
 def test_cached_kernels_need_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_several_modules_are_loaded_at_once(cache: Path) -> None:
             loaded[mode](**call.arguments)
             call.check()
         assert len(here.gpu.modules) == 2
-        assert [launch.symbol for launch in here.gpu.launches] == ["topk_page_table_t256", "topk_dual_t256"] * 2
+        assert [launch.symbol for launch in here.gpu.launches] == ["topk_page_table_t512", "topk_dual_t512"] * 2
 
 
 def test_threads_launch_on_one_gpu(cache: Path) -> None:

@@ -47,7 +47,7 @@ def test_out_of_bounds_is_a_launch_failure_with_tensor_and_line(
         good = topk_call(length=3, k=2)  # positions below the number of pages: the bug cannot show
         topk(**good.arguments)
     text = str(caught.value)
-    assert "launching topk.select: hipErrorLaunchFailure (719): topk_page_table_t256: global access out of" in text
+    assert "launching topk.select: hipErrorLaunchFailure (719): topk_page_table_t512: global access out of" in text
     assert re.search(r"\d+ bytes past the end of page_table \(\d+ bytes\)", text)
     line = _line_of(tmp_path / "bad" / "gfx950" / "topk.hip", "load_scalar(table + position)")
     assert f"topk.hip:{line} = {TEMPLATE}:{_line_of(ROOT / TEMPLATE, _PAGE)}" in text
@@ -72,7 +72,7 @@ def test_a_compile_error_names_the_template_line(built: Path, tmp_path: Path, mo
     assert caught.value.place is not None
     assert str(caught.value.place) == f"{TEMPLATE}:{_line_of(ROOT / TEMPLATE, _PAGE)}"
     assert "use of undeclared identifier 'tabel'" in str(caught.value)
-    assert "topk_page_table_t256 for gfx950, hipRTC 7.0" in str(caught.value)
+    assert "topk_page_table_t512 for gfx950, hipRTC 7.0" in str(caught.value)
 
 
 def test_without_hiprtc_the_remedy_is_named(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_the_driver_refuses_foreign_and_broken_code(cache: Path) -> None:
         with pytest.raises(DriverError, match=r"hipErrorNotFound \(500\): no kernel 'absent' in the module"):
             driver.function(next(iter(here.gpu.modules)), "absent")
         with pytest.raises(DriverError, match=r"hipErrorInvalidHandle \(400\): 0x1 is no loaded module"):
-            driver.function(1, "topk_page_table_t256")
+            driver.function(1, "topk_page_table_t512")
     with amd("gfx942"):
         driver = shared_driver("hip")
         with pytest.raises(DriverError, match=r"hipErrorNoBinaryForGpu \(209\): the code object is for gfx950"):
