@@ -19,7 +19,7 @@ class Reader:
         self.loaded = loaded
         self.record = record
         self.spec = loaded.model
-        self._base = {*self.spec.axes, *self.spec.options, *RUNTIME_FACTS}
+        self._base = (*self.spec.axes, *self.spec.options, *RUNTIME_FACTS)
 
     def place(self, *keys: str | int) -> Place:
         """Where the spec says it."""
@@ -32,7 +32,7 @@ class Reader:
             ExpressionError: outside the language, or an unknown name.
         """
         expr = Expr.parse(text, place=self.place(*keys))
-        expr.check_names({*self._base, *self.spec.constants, *self.record.facts, *extra})
+        expr.check_names([*self._base, *extra, *self.spec.constants, *self.record.facts])
         return expr
 
     def expr(self, text: str, *keys: str | int, extra: Iterable[str] = ()) -> Expr:

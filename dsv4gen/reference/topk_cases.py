@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -25,6 +26,8 @@ LENGTHS = (
     *("0", "1", "k-1", "k", "k+1", "2047", "2048", "2049", "4095", "4096", "4097", "8191", "8192", "8193"),
     *("16383", "16384", "16385", "32768", "32769", "65535", "65536", "65537"),
 )
+#: past what a cluster of eight blocks keeps in registers, with the smaller and with the larger tile
+LONG_LENGTHS = (200_001, 262_149)
 LEVELS: dict[str, Sequence[str]] = {
     "scores": tuple(SCORES),
     "length": LENGTHS,
@@ -251,7 +254,8 @@ def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str]) ->
 def verification_cases(*, full: bool) -> Iterator[Call]:
     """Calls for `verify`: the covering design, or every (scores, length, k)."""
     cases = full_cases(["select"]) if full else covering_cases(["select"])
-    return (Call(case, build_problem(case)) for case in cases)
+    long_rows = (Case("select", "normal", length, 2048, mode=mode) for length in LONG_LENGTHS for mode in topk.MODES)
+    return (Call(case, build_problem(case)) for case in chain(long_rows, cases))
 
 
 def _case(row: Row) -> Case:
