@@ -32,11 +32,10 @@ ORDERS = ("ascending", "descending", "random:1", "random:2")
 
 @dataclass
 class Run:
-    """What one distinct text did: cases and wrong ones per symbol, branches taken, findings."""
+    """What one distinct text did: cases per symbol, branches taken, findings."""
 
     oracle: str
     cases: dict[str, int] = field(default_factory=dict)
-    wrong: dict[str, int] = field(default_factory=dict)
     row_paths: dict[str, set[str]] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
 
@@ -169,7 +168,7 @@ def _names(plan: FamilyPlan) -> list[str]:
 def _rows(plan: FamilyPlan, run: Run) -> Iterator[ExecutedRow]:
     for name in _names(plan):
         paths = tuple(sorted(run.row_paths.get(name, ())))
-        yield ExecutedRow(plan.target.name, name, run.oracle, run.cases.get(name, 0), run.wrong.get(name, 0), paths)
+        yield ExecutedRow(plan.target.name, name, run.oracle, run.cases.get(name, 0), paths)
 
 
 def _not_executed(plan: FamilyPlan, run: Run) -> Iterator[str]:

@@ -21,7 +21,7 @@ RESOURCE_HEAD = (
     "limit",
     "blocks/unit",
 )
-EXECUTED_HEAD = ("target", "kernel", "oracle", "cases", "wrong", "row paths")
+EXECUTED_HEAD = ("target", "kernel", "oracle", "cases", "row paths")
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,17 @@ class KernelRow:
 
 @dataclass(frozen=True)
 class ExecutedRow:
-    """One symbol on one oracle: how many cases ran, how many were wrong, which branches they took."""
+    """One symbol on one oracle: how many cases ran and agreed, which branches they took."""
 
     target: str
     symbol: str
     oracle: str
     cases: int
-    wrong: int
     row_paths: tuple[str, ...]
 
     def cells(self) -> tuple[object, ...]:
         """The row of the printed table."""
-        return self.target, self.symbol, self.oracle, self.cases, self.wrong, " ".join(self.row_paths)
+        return self.target, self.symbol, self.oracle, self.cases, " ".join(self.row_paths)
 
 
 @dataclass(frozen=True)
