@@ -14,7 +14,7 @@ import click
 from dsv4gen import __version__
 from dsv4gen.base import paths
 from dsv4gen.base.errors import EXIT_FINDINGS, DsvError, UsageError
-from dsv4gen.console import emit_json, parse_shape, report_error, say, table
+from dsv4gen.console import emit_json, parse_grid, parse_shape, report_error, say, table
 
 
 class _Group(click.Group):
@@ -158,7 +158,7 @@ def emulate(
 
     if hsaco is not None:
         arguments = [word for word in (family, *words) if word]
-        blocks = tuple(int(part) for part in grid.split(","))
+        blocks = parse_grid(grid)
         outcome = emulate_code_object(hsaco, kernel or "", blocks, block, arguments, lds, order)
     elif family and target:
         axes, options = parse_shape(words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -75,10 +75,13 @@ def parse_shape(words: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
     return shape, options
 
 
-def guarded(action: Callable[[], int]) -> int:
-    """Run a command; user errors are printed, and give their exit status."""
-    try:
-        return action()
-    except DsvError as error:
-        report_error(error)
-        return int(getattr(error, "exit_code", error.exit_status))
+def parse_grid(text: str) -> tuple[int, ...]:
+    """Blocks per dimension from X, X,Y or X,Y,Z.
+
+    Raises:
+        UsageError: not one to three positive whole numbers.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 3 or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise UsageError(f"--grid {text!r} is not X, X,Y or X,Y,Z", remedy="write blocks per dimension as --grid 4,1,1")
+    return tuple(int(part) for part in parts)

@@ -49,6 +49,8 @@ def test_a_planted_defect_is_reported_with_exit_code_1(monkeypatch: pytest.Monke
         (("tpk", "--target", "gfx950"), "did you mean 'topk'?"),
         (("topk", "--target", "gfx950", "rows=3"), "no size or option 'rows'"),
         (("--hsaco", "nowhere.hsaco", "--kernel", "x"), "cannot read nowhere.hsaco"),
+        (("--hsaco", "k.hsaco", "--kernel", "x", "--grid", "4,x"), "--grid '4,x' is not X, X,Y or X,Y,Z"),
+        (("--hsaco", "k.hsaco", "--kernel", "x", "--grid", "0"), "--grid '0' is not X, X,Y or X,Y,Z"),
     ],
 )
 def test_mistakes_are_named(words: tuple[str, ...], expected: str) -> None:
