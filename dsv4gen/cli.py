@@ -109,13 +109,22 @@ def explain(family: str, target: str, op: str | None, all_proofs: bool, shape: t
 @_targets
 @_families
 @click.option("--full", is_flag=True, help="Every case of the matrix instead of the covering selection.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also write the results to this file.")
 @_json
-def verify(targets: tuple[str, ...], families: tuple[str, ...], full: bool, as_json: bool) -> None:
-    """Lint, compile, read resources and run the kernels on the oracles; no GPU needed."""
+def verify(targets: tuple[str, ...], families: tuple[str, ...], full: bool, out: Path | None, as_json: bool) -> None:
+    """Lint, compile, read resources and run the kernels on the oracles; no GPU needed.
+
+    The results also stay in the cache, where `dsv4gen report` finds them.
+    """
     from dsv4gen.emit.select import select_targets
+    from dsv4gen.verify.results import keep, write_results
     from dsv4gen.verify.run import verify as run_verify
 
-    outcome = run_verify(select_targets(targets), families, full=full, progress=lambda text: say(text, "dim"))
+    progress = (lambda _: None) if as_json else (lambda text: say(text, "dim"))
+    outcome = run_verify(select_targets(targets), families, full=full, progress=progress)
+    keep(outcome)
+    if out is not None:
+        write_results(outcome, out)
     if as_json:
         emit_json(outcome.to_json())
     else:

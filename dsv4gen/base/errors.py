@@ -114,6 +114,12 @@ class ManifestError(DsvError):
     code = "DSV320"
 
 
+class ResultsError(DsvError):
+    """A file of verification or benchmark results that is missing, no such file, or of another schema."""
+
+    code = "DSV330"
+
+
 class ToolMissing(DsvError):
     """A compiler or library that a step needs and that this machine lacks."""
 

@@ -34,6 +34,11 @@ def digest_json(value: object) -> str:
     return digest_bytes(canonical_json(value).encode())
 
 
+def family_of(output: str) -> str:
+    """The family that an output belongs to; `__init__` for the folder's own file."""
+    return output.removeprefix("maps/").split(".")[0]
+
+
 @dataclass(frozen=True)
 class Manifest:
     """A manifest in memory; `data` is the JSON object."""
@@ -57,6 +62,11 @@ class Manifest:
         """File name, relative to the target's folder -> SHA-256 of its bytes."""
         value: Mapping[str, str] = self.data["outputs"]
         return value
+
+    def family_digest(self, family: str) -> str:
+        """Digest of one family's plan and of every file generated for it: what results of checks are about."""
+        files = {name: digest for name, digest in self.outputs.items() if family_of(name) == family}
+        return digest_json([self.families[family]["digest"], files])
 
     def to_text(self) -> str:
         """The file's text."""

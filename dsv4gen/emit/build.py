@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dsv4gen.base import extensions, paths, stamp
 from dsv4gen.base.errors import DsvError, ManifestError, OutputError, UsageError, did_you_mean, raise_all
-from dsv4gen.base.manifest import Manifest, read_manifest, require_intact
+from dsv4gen.base.manifest import Manifest, family_of, read_manifest, require_intact
 from dsv4gen.emit.drift import Drift, find_drift
 from dsv4gen.emit.parallel import run_forked
 from dsv4gen.emit.writer import write_tree
@@ -201,7 +201,7 @@ def _carried(
     except ManifestError:
         return {}, {}
     families = {name: dict(entry) for name, entry in manifest.families.items() if name not in building}
-    names = [name for name in manifest.outputs if name.removeprefix("maps/").split(".")[0] in families]
+    names = [name for name in manifest.outputs if family_of(name) in families]
     return families, {name: (folder / name).read_bytes() for name in names}
 
 

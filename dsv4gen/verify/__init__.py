@@ -3,5 +3,6 @@
 compiled    every source of every target through its compiler, resources against budgets
 executed    every symbol on the oracles, results against the reference
 outcome     what was found, printed or as JSON
+results     outcomes on disk
 run         the entry point: verify(targets, families)
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from dsv4gen.toolchain import (
     compile_triton_many,
     run_tasks,
 )
-from dsv4gen.verify.outcome import KernelRow
+from dsv4gen.verify.outcome import Finding, KernelRow
 from dsv4gen.verify.triton_requests import triton_requests
 
 
@@ -32,7 +32,7 @@ class Compiled:
     """Rows and findings of one compile step."""
 
     rows: tuple[KernelRow, ...]
-    findings: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
@@ -53,34 +53,38 @@ def compile_all(jobs: Sequence[Job]) -> Compiled:
 def _compile_sources(jobs: Sequence[Job]) -> Compiled:
     tasks = [Task(f"{job.plan.family} for {job.record.device}", lambda job=job: _compile(job)) for job in jobs]  # type: ignore[misc]
     rows: list[KernelRow] = []
-    findings: list[str] = []
+    findings: list[Finding] = []
     for job, done in zip(jobs, run_tasks(tasks), strict=True):
         if done.error is not None:
-            findings += [str(error) for error in getattr(done.error, "errors", (done.error,))]
+            findings += _findings(job.plan, getattr(done.error, "errors", (done.error,)))
         elif done.value is not None:
             found = list(_read(job, done.value))
             rows += [row for row, _ in found]
-            findings += [str(error) for _, errors in found for error in errors]
+            findings += _findings(job.plan, [error for _, errors in found for error in errors])
     return Compiled(tuple(rows), tuple(findings))
 
 
 def _compile_modules(jobs: Sequence[Job]) -> Compiled:
     """Triton modules: the combinations that each states it compiles ahead of time."""
     rows: list[KernelRow] = []
-    findings: list[str] = []
+    findings: list[Finding] = []
     with tempfile.TemporaryDirectory(prefix="dsv4gen-verify-") as folder:
         asked = [(job.plan, kernel, job.record) for job in jobs for kernel in _requests(job, Path(folder))]
         made = compile_triton_many([(kernel, record) for _, kernel, record in asked]) if asked else []
         for (plan, kernel, record), done in zip(asked, made, strict=True):
             if done.value is None:
-                findings += [str(error) for error in getattr(done.error, "errors", (done.error,))]
+                findings += _findings(plan, getattr(done.error, "errors", (done.error,)))
                 continue
             used = done.value.code.kernels[0].for_launch(
                 record, threads=done.value.threads, dynamic_shared_bytes=done.value.shared_bytes
             )
-            rows.append(_row(record, _label(kernel), used, "triton", done.value.threads, record.shared.block))
-            findings += [str(error) for error in _budget(plan, kernel, record, used, done.value.threads)]
+            rows.append(_row(plan, record, _label(kernel), used, "triton", done.value.threads, record.shared.block))
+            findings += _findings(plan, _budget(plan, kernel, record, used, done.value.threads))
     return Compiled(tuple(rows), tuple(findings))
+
+
+def _findings(plan: FamilyPlan, errors: Iterable[object]) -> list[Finding]:
+    return [Finding(plan.target.name, plan.family, "compile", str(error)) for error in errors]
 
 
 def _budget(
@@ -132,14 +136,22 @@ def _read(job: Job, code: CodeObject) -> Iterator[tuple[KernelRow, list[DsvError
                 )
             )
             limit = job.record.shared.static
-            yield _row(job.record, instance.symbol, used, code.compiler, instance.threads, limit), errors
+            yield _row(job.plan, job.record, instance.symbol, used, code.compiler, instance.threads, limit), errors
 
 
 def _row(
-    record: TargetRecord, symbol: str, used: KernelResources, compiler: str, threads: int, shared_limit: int
+    plan: FamilyPlan,
+    record: TargetRecord,
+    symbol: str,
+    used: KernelResources,
+    compiler: str,
+    threads: int,
+    shared_limit: int,
 ) -> KernelRow:
     return KernelRow(
-        target=record.device,
+        target=plan.target.name,
+        family=plan.family,
+        device=record.device,
         symbol=symbol,
         compiler=compiler,
         registers=used.vector_registers,

@@ -22,7 +22,7 @@ from dsv4gen.render.render import render_triton
 from dsv4gen.target import TargetRecord
 from dsv4gen.verify.amdgcn import AmdgcnFamily
 from dsv4gen.verify.oracle import FamilyOracle
-from dsv4gen.verify.outcome import ExecutedRow
+from dsv4gen.verify.outcome import Counted, CounterRow, ExecutedRow, Finding, Gap
 from dsv4gen.verify.simt import SimtFamily
 
 #: of the covering cases, one in so many is executed as machine code
@@ -32,11 +32,12 @@ ORDERS = ("ascending", "descending", "random:1", "random:2")
 
 @dataclass
 class Run:
-    """What one distinct text did: cases per symbol, branches taken, findings."""
+    """What one distinct text did: cases per symbol, branches taken, counts of its longest launch, findings."""
 
     oracle: str
     cases: dict[str, int] = field(default_factory=dict)
     row_paths: dict[str, set[str]] = field(default_factory=dict)
+    counted: dict[str, Counted] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
 
 
@@ -45,8 +46,9 @@ class Executed:
     """Rows per target and symbol, findings, and the symbols or branches that no case reached."""
 
     rows: tuple[ExecutedRow, ...]
-    findings: tuple[str, ...]
-    not_executed: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    not_executed: tuple[Gap, ...]
+    counters: tuple[CounterRow, ...] = ()
 
 
 def execute_all(
@@ -63,7 +65,9 @@ def execute_all(
     """
     runs: dict[str, Run] = {}
     rows: list[ExecutedRow] = []
-    missing: list[str] = []
+    counters: list[CounterRow] = []
+    missing: list[Gap] = []
+    findings: list[Finding] = []
     for plan in plans:
         key = _text_key(plan)
         if key not in runs:
@@ -71,13 +75,18 @@ def execute_all(
             runs[key] = _run(plan, full)
         rows += _rows(plan, runs[key])
         missing += _not_executed(plan, runs[key])
+        findings += _findings(plan, runs[key])
         record = emulated.get(plan.target.name)
         if record is not None and plan.language == "hip_cuda":
             progress(f"running {plan.family} as {plan.target.name} machine code")
-            runs[f"{key} {record.name}"] = machine = _run_amdgcn(plan, record, full)
+            machine = _run_amdgcn(plan, record, full)
             rows += [row for row in _rows(plan, machine) if row.cases]
-    findings = [finding for run in runs.values() for finding in run.findings]
-    return Executed(tuple(rows), tuple(findings), tuple(missing))
+            counters += [
+                CounterRow(plan.target.name, plan.family, symbol, counted)
+                for symbol, counted in machine.counted.items()
+            ]
+            findings += _findings(plan, machine)
+    return Executed(tuple(rows), tuple(findings), tuple(missing), tuple(counters))
 
 
 def _text_key(plan: FamilyPlan) -> str:
@@ -124,7 +133,18 @@ def _run_amdgcn(plan: FamilyPlan, record: TargetRecord, full: bool) -> Run:
         if full or number % MACHINE_CODE_STEP == 0:
             for variant in plan.variants.choices:
                 _one(run, family, case.fresh(), variant, ORDERS[number // MACHINE_CODE_STEP % len(ORDERS)])
+                _count(run, family, case.name)
     return run
+
+
+def _count(run: Run, family: AmdgcnFamily, case: str) -> None:
+    """Keep the counts of each symbol's longest launch, and forget the launches."""
+    for launch, result in family.results:
+        longest = run.counted.get(launch.symbol)
+        if longest is None or result.instructions > longest.instructions:
+            counts = dict(result.counters)
+            run.counted[launch.symbol] = Counted(case, launch.grid, launch.block, result.instructions, counts)
+    family.results.clear()
 
 
 def _one(run: Run, family: FamilyOracle, case: Case, variant: str, order: str) -> None:
@@ -168,17 +188,22 @@ def _names(plan: FamilyPlan) -> list[str]:
 def _rows(plan: FamilyPlan, run: Run) -> Iterator[ExecutedRow]:
     for name in _names(plan):
         paths = tuple(sorted(run.row_paths.get(name, ())))
-        yield ExecutedRow(plan.target.name, name, run.oracle, run.cases.get(name, 0), paths)
+        yield ExecutedRow(plan.target.name, plan.family, name, run.oracle, run.cases.get(name, 0), paths)
 
 
-def _not_executed(plan: FamilyPlan, run: Run) -> Iterator[str]:
+def _findings(plan: FamilyPlan, run: Run) -> Iterator[Finding]:
+    for text in run.findings:
+        yield Finding(plan.target.name, plan.family, "run", text)
+
+
+def _not_executed(plan: FamilyPlan, run: Run) -> Iterator[Gap]:
     for name in _names(plan):
         if not run.cases.get(name):
-            yield f"{plan.target.name} {name}"
+            yield Gap(plan.target.name, plan.family, name)
     if plan.language == "triton":
         return
     for kernel in plan.kernels:
         for instance in kernel.instances:
             for path in kernel.row_paths:
                 if path.name not in run.row_paths.get(instance.symbol, ()):
-                    yield f"{plan.target.name} {instance.symbol}: row path {path.name}"
+                    yield Gap(plan.target.name, plan.family, instance.symbol, path.name)

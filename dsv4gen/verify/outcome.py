@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, astuple, dataclass, field, replace
+from typing import Any, TypeVar
 
 from dsv4gen.console import say, table
+
+KIND = "dsv4gen.verify"
+SCHEMA = 1
 
 RESOURCE_HEAD = (
     "target",
@@ -26,9 +29,14 @@ EXECUTED_HEAD = ("target", "kernel", "oracle", "cases", "row paths")
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One compiled kernel: registers per thread, bytes of scratch and shared memory, resident blocks per unit."""
+    """One compiled kernel: registers per thread, bytes of scratch and shared memory, resident blocks per unit.
+
+    `device` is what it was compiled for: the target itself, or a device that runs the target's source.
+    """
 
     target: str
+    family: str
+    device: str
     symbol: str
     compiler: str
     registers: int
@@ -42,7 +50,7 @@ class KernelRow:
 
     def cells(self) -> tuple[object, ...]:
         """The row of the printed table."""
-        return tuple(asdict(self).values())
+        return astuple(self)[2:]
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,7 @@ class ExecutedRow:
     """One symbol on one oracle: how many cases ran and agreed, which branches they took."""
 
     target: str
+    family: str
     symbol: str
     oracle: str
     cases: int
@@ -61,25 +70,99 @@ class ExecutedRow:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """One launch on the machine-code emulator: executed wave instructions and counters by name; counts, never time."""
+
+    case: str
+    grid: tuple[int, int, int]
+    block: int
+    instructions: int
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class CounterRow:
+    """The launch of a symbol that executed the most instructions."""
+
+    target: str
+    family: str
+    symbol: str
+    counted: Counted
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong; `stage` is compile or run."""
+
+    target: str
+    family: str
+    stage: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A symbol, or one row path of it, that no case reached."""
+
+    target: str
+    family: str
+    symbol: str
+    row_path: str = ""
+
+    def __str__(self) -> str:
+        branch = f": row path {self.row_path}" if self.row_path else ""
+        return f"{self.target} {self.symbol}{branch}"
+
+
+Row = TypeVar("Row", KernelRow, ExecutedRow, CounterRow, Finding, Gap)
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """Everything one run of `verify` found."""
+    """Everything one run of `verify` found.
+
+    `digests` says what was verified, by target and family: the digest that `Manifest.family_digest` gives for it.
+    """
 
     targets: tuple[str, ...]
     kernels: tuple[KernelRow, ...]
     executed: tuple[ExecutedRow, ...]
-    not_executed: tuple[str, ...]
-    findings: tuple[str, ...]
+    not_executed: tuple[Gap, ...]
+    findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     seconds: Mapping[str, float]
+    counters: tuple[CounterRow, ...] = ()
+    digests: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    finished: str = ""
 
     @property
     def passed(self) -> bool:
         """No finding, and nothing left unexecuted without a reason."""
         return not self.findings and not self.not_executed
 
+    def part(self, target: str, family: str) -> Outcome:
+        """What concerns one family on one target; notes and seconds stay those of the whole run."""
+
+        def mine(rows: Iterable[Row]) -> tuple[Row, ...]:
+            return tuple(row for row in rows if (row.target, row.family) == (target, family))
+
+        return replace(
+            self,
+            targets=(target,),
+            kernels=mine(self.kernels),
+            executed=mine(self.executed),
+            not_executed=mine(self.not_executed),
+            findings=mine(self.findings),
+            counters=mine(self.counters),
+            digests={target: {family: self.digests[target][family]}},
+        )
+
     def to_json(self) -> dict[str, Any]:
-        """Plain data for `--json`."""
-        return {**asdict(self), "passed": self.passed}
+        """Plain data for `--json` and for files of results."""
+        return {"kind": KIND, "schema": SCHEMA, **asdict(self), "passed": self.passed}
 
     def show(self) -> None:
         """Print for people."""
@@ -91,8 +174,8 @@ class Outcome:
             say()
         for note in self.notes:
             say(f"note: {note}", "dim")
-        for symbol in self.not_executed:
-            say(f"not executed: {symbol}", "bad")
+        for gap in self.not_executed:
+            say(f"not executed: {gap}", "bad")
         for finding in self.findings:
             say(f"finding: {finding}", "bad")
         cases = sum(row.cases for row in self.executed)

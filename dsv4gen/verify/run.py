@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timezone
 
 from dsv4gen.base import extensions
 from dsv4gen.base.errors import DsvError, ToolMissing
@@ -57,6 +58,12 @@ def verify(
         findings=(*compiled.findings, *executed.findings),
         notes=tuple(notes),
         seconds=seconds,
+        counters=executed.counters,
+        digests={
+            target: {plan.family: trees[target].manifest.family_digest(plan.family) for plan in plans[target]}
+            for target in targets
+        },
+        finished=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
 
 

@@ -44,7 +44,7 @@ def test_nothing_is_outside_its_budget() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_kernel_of_a_target_is_in_the_table(target: str) -> None:
-    rows = [row for row in compiled().rows if row.target == target]
+    rows = [row for row in compiled().rows if row.device == target]
     assert {"topk_page_table_t1024", "topk_v1_page_table_t512"} <= {row.symbol for row in rows}
     assert all(row.spills == 0 and row.scratch == 0 for row in rows)
     assert all(0 < row.shared <= row.shared_limit for row in rows)
@@ -52,4 +52,4 @@ def test_every_kernel_of_a_target_is_in_the_table(target: str) -> None:
 
 
 def test_devices_that_share_a_source_are_compiled_for_themselves() -> None:
-    assert {row.target for row in compiled().rows} == DEVICES
+    assert {row.device for row in compiled().rows} == DEVICES

@@ -37,7 +37,7 @@ def test_symbols_and_branches_that_no_case_reached_are_listed() -> None:
     found = execute_all([plan("gfx950")], full=False, progress=lambda _: None)
     assert found.findings == ()
     assert found.not_executed
-    assert all(text.startswith("gfx950 topk_") for text in found.not_executed)
+    assert all(str(gap).startswith("gfx950 topk_") for gap in found.not_executed)
 
 
 @pytest.mark.usefixtures("few")
@@ -47,7 +47,8 @@ def test_a_planted_defect_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     found = execute_all([plan("gfx950")], full=False, progress=lambda _: None)
     assert found.findings
-    assert "topk on gfx950" in found.findings[0]
+    assert "topk on gfx950" in found.findings[0].text
+    assert (found.findings[0].target, found.findings[0].family) == ("gfx950", "topk")
 
 
 @pytest.mark.usefixtures("few")
