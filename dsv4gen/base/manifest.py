@@ -1,21 +1,22 @@
-"""`generated/<target>/manifest.json`: what was generated, from what, and everything the runtime needs.
+"""`generated/<target>/manifest.json`: what was generated and from what; `plans/<family>.json`: all the runtime needs.
 
-Sorted keys, no time, no toolchain, no host. The generator writes it last, so a tree whose files do not match
-its manifest was interrupted or edited, and nothing loads from it.
+The manifest is small, because choosing a target reads those of all targets; a family's plan is read when the family is
+used. Sorted keys, no time, no toolchain, no host. The generator writes the manifest last, so a tree whose files do not
+match it was interrupted or edited, and nothing loads from it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dsv4gen.base.errors import ManifestError, Place
 
-SCHEMA = 1
+SCHEMA = 2
 FILE_NAME = "manifest.json"
 
 
@@ -36,25 +37,55 @@ def digest_json(value: object) -> str:
 
 def family_of(output: str) -> str:
     """The family that an output belongs to; `__init__` for the folder's own file."""
-    return output.removeprefix("maps/").split(".")[0]
+    return output.rpartition("/")[2].split(".")[0]
+
+
+def plan_file(family: str) -> str:
+    """The file of a family's plan, relative to the target's folder."""
+    return f"plans/{family}.json"
+
+
+def json_text(value: object) -> str:
+    """A JSON file for readers: one value a line, sorted keys."""
+    return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+class Plans(Mapping[str, Mapping[str, Any]]):
+    """Family name -> its plan as JSON, read from its file when first asked for."""
+
+    def __init__(self, names: Iterable[str], read: Callable[[str], bytes]) -> None:
+        self._names = tuple(sorted(names))
+        self._read = read
+        self._known: dict[str, Mapping[str, Any]] = {}
+
+    def __getitem__(self, family: str) -> Mapping[str, Any]:
+        if family not in self._names:
+            raise KeyError(family)
+        if family not in self._known:
+            self._known[family] = json.loads(self._read(plan_file(family)))
+        return self._known[family]
+
+    def __contains__(self, family: object) -> bool:
+        return family in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest in memory; `data` is the JSON object."""
+    """A manifest in memory: `data` is the JSON object, `families` the plans of the families it lists."""
 
     data: Mapping[str, Any]
+    families: Mapping[str, Mapping[str, Any]]
 
     @property
     def target(self) -> Mapping[str, Any]:
         """name, api, arch, also, facts the runtime needs."""
         value: Mapping[str, Any] = self.data["target"]
-        return value
-
-    @property
-    def families(self) -> Mapping[str, Mapping[str, Any]]:
-        """Family name -> its plan as JSON."""
-        value: Mapping[str, Mapping[str, Any]] = self.data["families"]
         return value
 
     @property
@@ -64,13 +95,12 @@ class Manifest:
         return value
 
     def family_digest(self, family: str) -> str:
-        """Digest of one family's plan and of every file generated for it: what results of checks are about."""
-        files = {name: digest for name, digest in self.outputs.items() if family_of(name) == family}
-        return digest_json([self.families[family]["digest"], files])
+        """Digest of every file generated for one family, its plan included: what results of checks are about."""
+        return digest_json({name: digest for name, digest in self.outputs.items() if family_of(name) == family})
 
     def to_text(self) -> str:
         """The file's text."""
-        return json.dumps(self.data, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(self.data)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -92,10 +122,23 @@ def read_manifest(folder: Path) -> Manifest:
         raise ManifestError(
             f"manifest schema {found!r}; this dsv4gen reads schema {SCHEMA}", place=Place(str(path)), remedy=rebuild
         )
-    missing = [key for key in ("target", "families", "outputs") if not isinstance(data.get(key), dict)]
+    wanted = {"target": dict, "families": list, "outputs": dict}
+    missing = [key for key, kind in wanted.items() if not isinstance(data.get(key), kind)]
     if missing:
         raise ManifestError(f"manifest without {', '.join(missing)}", place=Place(str(path)), remedy=rebuild)
-    return Manifest(data)
+    return Manifest(data, Plans(data["families"], lambda name: _read_listed(folder, name, data["outputs"])))
+
+
+def _read_listed(folder: Path, name: str, outputs: Mapping[str, str]) -> bytes:
+    """A file's bytes, if they are those the manifest lists."""
+    rebuild = f"run: dsv4gen build --target {folder.name}"
+    try:
+        data = (folder / name).read_bytes()
+    except OSError as error:
+        raise ManifestError(f"cannot read {folder / name}: {error.strerror or error}", remedy=rebuild) from error
+    if digest_bytes(data) != outputs.get(name):
+        raise ManifestError(f"{folder / name} does not match its manifest", remedy=rebuild)
+    return data
 
 
 def mismatches(manifest: Manifest, folder: Path) -> Iterator[tuple[str, str]]:

@@ -19,11 +19,9 @@ from dsv4gen.base.manifest import FILE_NAME, digest_bytes, mismatches, read_mani
 _STAGES = ("base", "spec", "target", "prove", "plan", "render", "lint", "emit")
 
 
-def input_digest(specs: Path, templates: Path, request: Iterable[str]) -> str:
-    """Digest of all input bytes, those of extensions included, and of the request's words."""
+def input_digest(specs: Path, templates: Path) -> str:
+    """Digest of all input bytes, those of extensions included."""
     digest = hashlib.sha256()
-    for word in request:
-        digest.update(word.encode() + b"\0")
     further = (*extensions.spec_folders()[1:], *extensions.template_folders()[1:])
     roots = [specs, templates, *further, *(paths.PACKAGE / stage for stage in _STAGES)]
     for root in roots:
@@ -31,6 +29,11 @@ def input_digest(specs: Path, templates: Path, request: Iterable[str]) -> str:
             if path.suffix in (".yaml", ".jinja", ".py") and path.is_file():
                 digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def request_key(inputs: str, words: Iterable[str]) -> str:
+    """The name of the stamp for one request, given the digest of its inputs."""
+    return digest_bytes("\0".join((inputs, *words)).encode())
 
 
 def is_current(key: str, folders: Iterable[Path]) -> bool:

@@ -1,4 +1,4 @@
-"""Plans and rendered files -> the manifest's JSON."""
+"""Plans and rendered files -> the JSON of the manifest and of each family's plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dsv4gen import __version__
-from dsv4gen.base.manifest import SCHEMA, Manifest, digest_bytes, digest_json
+from dsv4gen.base.manifest import SCHEMA, Manifest, Plans, digest_bytes, digest_json, json_text, plan_file
 from dsv4gen.base.params import ParamsLayout
 from dsv4gen.plan.ir import FactValue, FamilyPlan, Kernel, Launch, LaunchPath, Op, TargetFacts, Tensor
 from dsv4gen.prove import Expr
@@ -26,19 +26,22 @@ RUNTIME_FACTS = (
 )
 
 
-def make_manifest(plans: Iterable[FamilyPlan], files: Mapping[str, bytes], carried: Mapping[str, Json]) -> Manifest:
-    """The manifest of one target; `carried` holds families this build did not touch, as they were."""
-    plans = list(plans)
-    families = {**carried, **{plan.family: family_json(plan) for plan in plans}}
-    return Manifest(
-        {
-            "schema": SCHEMA,
-            "generator": __version__,
-            "target": _target_json(plans[0].target),
-            "families": families,
-            "outputs": {name: digest_bytes(data) for name, data in files.items()},
-        }
-    )
+def make_manifest(target: TargetFacts, families: Iterable[str], files: Mapping[str, bytes]) -> Manifest:
+    """The manifest of one target's folder; `files` is all it holds, the plans of `families` among them."""
+    names = sorted(families)
+    data = {
+        "schema": SCHEMA,
+        "generator": __version__,
+        "target": _target_json(target),
+        "families": names,
+        "outputs": {name: digest_bytes(data) for name, data in files.items()},
+    }
+    return Manifest(data, Plans(names, files.__getitem__))
+
+
+def plan_files(plans: Iterable[FamilyPlan]) -> dict[str, bytes]:
+    """The file of each family's plan."""
+    return {plan_file(plan.family): json_text(family_json(plan)).encode() for plan in plans}
 
 
 def family_json(plan: FamilyPlan) -> Json:

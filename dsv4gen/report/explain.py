@@ -113,7 +113,7 @@ def explain_shape(
 
 def _fresh_manifest(family: str, target: str) -> Manifest:
     from dsv4gen.emit.build import make_plans
-    from dsv4gen.emit.manifest import make_manifest
+    from dsv4gen.emit.manifest import make_manifest, plan_files
     from dsv4gen.emit.select import select_targets
     from dsv4gen.spec import load_specs
 
@@ -122,7 +122,8 @@ def _fresh_manifest(family: str, target: str) -> Manifest:
         known = ", ".join(sorted(specs.families))
         raise UsageError(f"no family {family!r}{did_you_mean(family, specs.families)}", remedy=f"families: {known}")
     (name, *_) = select_targets([target])
-    return make_manifest(make_plans(specs, name, [family]), {}, {})
+    plans = make_plans(specs, name, [family])
+    return make_manifest(plans[0].target, [family], plan_files(plans))
 
 
 def _row_paths(entry: Mapping[str, Any], kernel: str, tile: Mapping[str, int]) -> list[tuple[str, str, str]]:

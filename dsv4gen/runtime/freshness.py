@@ -38,16 +38,17 @@ def ensure(family: str, wanted: TargetId) -> None:
     if mode == "ignore":
         return
     root = paths.generated()
+    inputs = stamp.input_digest(paths.specs(), paths.templates())
     judged = selection.candidates(family, wanted, root)
     served = [candidate for candidate in judged if isinstance(candidate, selection.Accepted)]
-    if served and is_current(served[0].target, served[0].folder):
+    if served and is_current(served[0].target, served[0].folder, inputs):
         return
     missing = missing_generator()
     if missing:
         _log.debug("cannot tell whether %s is current: %s is not installed", root, ", ".join(missing))
         return
     target = served[0].target if served else wanted.arch
-    key = (stamp.input_digest(paths.specs(), paths.templates(), (target, "--")), root / target)
+    key = (stamp.request_key(inputs, (target, "--")), root / target)
     if mode == "rebuild":
         if served:
             _log.info("%s may be older than its specs: building it", root / target)
@@ -58,11 +59,10 @@ def ensure(family: str, wanted: TargetId) -> None:
     _known.add(key)
 
 
-def is_current(target: str, folder: Path) -> bool:
-    """Whether a finished build of today's specs, templates and generator made exactly what a folder holds."""
-    specs, templates = paths.specs(), paths.templates()
+def is_current(target: str, folder: Path, inputs: str) -> bool:
+    """Whether a finished build made exactly what a folder holds; `inputs` is the digest of what it would read today."""
     requests = ((target, "--"), (*sorted(entry.name for entry in selection.folders(folder.parent)), "--"))
-    keys = [stamp.input_digest(specs, templates, words) for words in requests]
+    keys = [stamp.request_key(inputs, words) for words in requests]
     return any((key, folder) in _known or stamp.is_current(key, [folder]) for key in keys)
 
 

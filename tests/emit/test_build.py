@@ -69,7 +69,7 @@ def test_building_one_target_leaves_the_others_alone(copy: Copy) -> None:
     assert "gfx950: wrote" in written and "topk.hip" in written
     after = tree_bytes(copy.generated)
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {"gfx950/manifest.json", "gfx950/topk.hip"}
+    assert changed == {"gfx950/manifest.json", "gfx950/plans/topk.json", "gfx950/topk.hip"}
 
 
 def test_the_kernel_body_is_the_same_bytes_on_targets_with_the_same_capabilities(copy: Copy) -> None:
@@ -103,7 +103,7 @@ def test_check_tells_stale_from_edited_from_missing_from_orphan(copy: Copy) -> N
     manifest["outputs"]["old.hip"] = "0" * 64
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     (folder / "old.hip").write_text("", encoding="utf-8")
-    assert drift(copy) == {"topk.hip": "edited", "topk.pyi": "missing", "old.hip": "orphan"}
+    assert drift(copy) == {"topk.json": "stale", "topk.hip": "edited", "topk.pyi": "missing", "old.hip": "orphan"}
     copy.edit("specs/families/topk.yaml", "rank_limit: 64", "rank_limit: 128")
     build(copy, "--target", "gfx950")
     assert drift(copy) == {}

@@ -61,14 +61,14 @@ def test_saves_mistakes_and_repairs(copy: Copy, events: Queue[Rebuilt]) -> None:
     copy.edit(SPEC, "rank_limit: 128", "rank_limit: 64")
     changed = events.get(timeout=WAIT_S)
     assert [Path(name).name for name in changed.saved] == ["topk.yaml"]
-    assert files(changed) == {"manifest.json", "topk.hip"}
+    assert files(changed) == {"manifest.json", "plans/topk.json", "topk.hip"}
 
     copy.edit(SPEC, "rank_limit: 64", "rank_limit: many")
     broken = events.get(timeout=WAIT_S)
     assert "rank_limit" in str(broken.errors[0]) and files(broken) == set()
 
     copy.edit(SPEC, "rank_limit: many", "rank_limit: 128")
-    assert files(events.get(timeout=WAIT_S)) == {"manifest.json", "topk.hip"}
+    assert files(events.get(timeout=WAIT_S)) == {"manifest.json", "plans/topk.json", "topk.hip"}
 
     copy.edit(TEMPLATE, "constexpr u32 kSign", "// saved\nconstexpr u32 kSign")
     saved = events.get(timeout=WAIT_S)

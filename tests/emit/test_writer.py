@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from dsv4gen.base.errors import ManifestError, OutputError
-from dsv4gen.base.manifest import FILE_NAME, Manifest, digest_bytes, read_manifest, require_intact
+from dsv4gen.base.manifest import FILE_NAME, SCHEMA, Manifest, digest_bytes, read_manifest, require_intact
 from dsv4gen.emit import writer
 from dsv4gen.emit.writer import JOURNAL, write_tree
 
 
 def manifest_of(files: dict[str, bytes]) -> Manifest:
     outputs = {name: digest_bytes(data) for name, data in files.items()}
-    return Manifest({"schema": 1, "target": {"name": "t"}, "families": {}, "outputs": outputs})
+    return Manifest({"schema": SCHEMA, "target": {"name": "t"}, "families": [], "outputs": outputs}, {})
 
 
 def write(folder: Path, files: dict[str, bytes]) -> list[str]:
@@ -131,14 +131,15 @@ def test_a_read_only_folder_is_an_error_with_a_way_out(tmp_path: Path, monkeypat
 
 KILLED = """
     import sys, pathlib
-    from dsv4gen.base.manifest import Manifest, digest_bytes
+    from dsv4gen.base.manifest import SCHEMA, Manifest, digest_bytes
     from dsv4gen.emit.writer import write_tree
+    HEAD = {"schema": SCHEMA, "target": {}, "families": []}
     folder = pathlib.Path(sys.argv[1])
     print("ready", flush=True)
     for turn in range(10000):
         files = {f"f{n}.hip": (b"%d" % turn) * 20000 for n in range(6)}
         outputs = {name: digest_bytes(data) for name, data in files.items()}
-        write_tree(folder, files, Manifest({"schema": 1, "target": {}, "families": {}, "outputs": outputs}))
+        write_tree(folder, files, Manifest({**HEAD, "outputs": outputs}, {}))
 """
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dsv4gen.base.manifest import SCHEMA, Manifest, digest_bytes, digest_json
+from dsv4gen.base.manifest import SCHEMA, Manifest, digest_bytes, digest_json, json_text, plan_file
 from dsv4gen.base.params import ParamsLayout
 
 Json = dict[str, Any]
@@ -167,17 +167,18 @@ def write_folder(
     count = text.count("\n")
     source_map = {"file": name, "lines": count, "templates": ["hip_cuda/demo.cu.jinja"], "runs": [[1, 0, 101]]}
     files = {name: text.encode(), f"maps/{name}.json": json.dumps(source_map).encode()}
-    manifest = Manifest(
-        {
-            "schema": SCHEMA,
-            "generator": "0",
-            "target": {"name": target, "api": api, "arch": arch, "also": list(also), "facts": {}},
-            "families": families if families is not None else {"demo": demo_family()},
-            "outputs": {file: digest_bytes(data) for file, data in files.items()},
-        }
-    )
-    for file, data in files.items():
+    families = {"demo": demo_family()} if families is None else families
+    files |= {plan_file(family): json_text(entry).encode() for family, entry in families.items()}
+    data = {
+        "schema": SCHEMA,
+        "generator": "0",
+        "target": {"name": target, "api": api, "arch": arch, "also": list(also), "facts": {}},
+        "families": sorted(families),
+        "outputs": {file: digest_bytes(content) for file, content in files.items()},
+    }
+    manifest = Manifest(data, families)
+    for file, content in files.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_bytes(data)
+        (folder / file).write_bytes(content)
     (folder / "manifest.json").write_text(manifest.to_text(), encoding="utf-8")
     return folder

@@ -218,7 +218,7 @@ def test_an_unreadable_device_name_is_a_reason(monkeypatch: pytest.MonkeyPatch) 
 def test_a_manifest_of_another_schema_is_a_reason(damage: str, roots: Path) -> None:
     path = roots / "sm_90" / "manifest.json"
     if damage == "schema":
-        path.write_text(path.read_text().replace('"schema": 1', '"schema": 99'))
+        path.write_text(path.read_text().replace('"schema": 2', '"schema": 99'))
     if damage == "json":
         path.write_text("{")
     if damage == "missing":
@@ -227,6 +227,21 @@ def test_a_manifest_of_another_schema_is_a_reason(damage: str, roots: Path) -> N
         dsv4gen.load("demo")
     wanted = {"schema": "manifest schema 99", "json": "unreadable manifest", "missing": "candidates:"}[damage]
     assert wanted in str(caught.value)
+
+
+@pytest.mark.usefixtures("roots")
+def test_only_the_plan_that_is_used_is_read_and_it_must_be_the_listed_one(roots: Path) -> None:
+    for folder in roots.iterdir():
+        if folder.name != "sm_90":
+            (folder / "plans" / "demo.json").write_text("{")
+    with platform.use(HostPlatform("sm_90")):
+        assert dsv4gen.load("demo").target == "sm_90"
+    (roots / "sm_90" / "plans" / "demo.json").write_text("{}")
+    with pytest.raises(ManifestError, match=r"demo\.json does not match its manifest"):
+        dsv4gen.explain("demo", target="sm_90", rows=1, width=8)
+    (roots / "sm_90" / "plans" / "demo.json").unlink()
+    with pytest.raises(ManifestError, match=r"cannot read .*demo\.json"):
+        dsv4gen.explain("demo", target="sm_90", rows=1, width=8)
 
 
 def test_an_empty_root_says_where_it_looked() -> None:

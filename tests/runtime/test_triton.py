@@ -14,7 +14,7 @@ import triton
 
 import dsv4gen
 from dsv4gen.base.errors import ArgumentError, CaptureError, LoadError, ManifestError
-from dsv4gen.base.manifest import Manifest, digest_bytes, read_manifest
+from dsv4gen.base.manifest import digest_bytes, json_text, read_manifest
 from dsv4gen.runtime.platform import HostPlatform
 from tests.runtime import synthetic
 
@@ -37,7 +37,7 @@ def write_triton(root: Path, module: str = MODULE) -> Path:
     (folder / "demo.py").write_text(module, encoding="utf-8")
     data = dict(read_manifest(folder).data)
     data["outputs"] = {**data["outputs"], "demo.py": digest_bytes(module.encode())}
-    (folder / "manifest.json").write_text(Manifest(data).to_text(), encoding="utf-8")
+    (folder / "manifest.json").write_text(json_text(data), encoding="utf-8")
     return folder
 
 
