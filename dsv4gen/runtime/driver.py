@@ -25,6 +25,9 @@ _INVALID_CONTEXT = (201, 709)
 _TOO_NEW = "the code object was made by a newer toolkit than the driver knows; install an older NVRTC or a newer driver"
 _NO_MEMORY = "free GPU memory, or load the kernel before the memory pool takes everything (dsv4gen.prewarm)"
 
+_BAD_MEMORY = "a kernel before this one, or this one, touched memory it may not; run with {}_LAUNCH_BLOCKING=1"
+_STOPPED = "a kernel before this one, or this one, stopped with an error; run with {}_LAUNCH_BLOCKING=1 to see which"
+
 #: what a status usually means to someone who did not write the kernel
 _ADVICE = {
     "cuda": {
@@ -33,14 +36,18 @@ _ADVICE = {
         200: _TOO_NEW,
         209: "the code object was built for another architecture; rebuild it for the device's own architecture",
         222: _TOO_NEW,
-        700: "a kernel before this one, or this one, touched memory it may not; run with CUDA_LAUNCH_BLOCKING=1",
+        700: _BAD_MEMORY.format("CUDA"),
         701: "the kernel needs more registers or shared memory than the device has; report the target and the shape",
+        716: _BAD_MEMORY.format("CUDA"),
+        719: _STOPPED.format("CUDA"),
     },
     "hip": {
         2: _NO_MEMORY,
         200: "the code object was built for another architecture, or by a compiler the runtime does not know",
         209: "the code object was built for another architecture; rebuild it for the device's own architecture",
-        700: "a kernel before this one, or this one, touched memory it may not; run with HIP_LAUNCH_BLOCKING=1",
+        98: "the code object holds no code for this device; rebuild it for the device's own architecture",
+        700: _BAD_MEMORY.format("HIP"),
+        719: _STOPPED.format("HIP"),
     },
 }
 

@@ -77,7 +77,7 @@ def _mode() -> str:
         return "rebuild" if env.flag(env.REGENERATE) else "ignore"
     if paths.checkout() is not None:
         return "rebuild"
-    moved = any(variable.name in os.environ for variable in (env.SPECS_DIR, env.TEMPLATES_DIR))
+    moved = any(variable.name in os.environ for variable in (env.SPECS_DIR, env.TEMPLATES_DIR, env.EXTENSIONS))
     return "warn" if moved else "ignore"
 
 

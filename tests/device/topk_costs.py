@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,7 @@ def host_costs() -> dict[str, float]:
         "data_ptr": scores.data_ptr,
         "raw stream": lambda: stream(0),
     }
-    return {name: round(_per_call(way), 3) for name, way in ways.items()}
+    return {name: round(cost, 3) for name, cost in per_call(ways).items()}
 
 
 def _bare_calls(
@@ -158,16 +158,18 @@ def _bare_calls(
     return call_plain, call_extended
 
 
-def _per_call(way: Callable[[], Any]) -> float:
-    """Best of several bursts, without the synchronisation that ends each."""
-    for _ in range(BURST):
-        way()
-    best = float("inf")
+def per_call(ways: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
+    """Microseconds per call: the best of several bursts, without the synchronisation that ends each.
+
+    The ways take turns, so that a host that is slow for a while is slow for all of them.
+    """
+    best = dict.fromkeys(ways, float("inf"))
     for _ in range(ROUNDS):
-        torch.cuda.synchronize()
-        started = time.perf_counter()
-        for _ in range(BURST):
-            way()
-        best = min(best, (time.perf_counter() - started) / BURST)
+        for name, way in ways.items():
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+            for _ in range(BURST):
+                way()
+            best[name] = min(best[name], (time.perf_counter() - started) / BURST * 1e6)
     torch.cuda.synchronize()
-    return best * 1e6
+    return best

@@ -69,10 +69,11 @@ def test_an_untouched_wheel_does_not_look(runs: Runs) -> None:
 
 
 @pytest.mark.usefixtures("generated", "installed")
+@pytest.mark.parametrize("variable", ["DSV4GEN_SPECS_DIR", "DSV4GEN_EXTENSIONS"])
 def test_specs_from_elsewhere_are_compared_and_warned_about(
-    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str, runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DSV4GEN_SPECS_DIR", str(tmp_path))
+    monkeypatch.setenv(variable, str(tmp_path))
     with pytest.warns(RuntimeWarning, match="sm_90 is older than its specs; run: dsv4gen build --target sm_90"):
         freshness.ensure("demo", parse("sm_90"))
     assert runs == [("sm_90", "--check")]

@@ -11,7 +11,7 @@ import torch
 
 import dsv4gen
 from dsv4gen.base.errors import ArgumentError, DriverError
-from dsv4gen.runtime import driver_backend
+from dsv4gen.runtime import driver, driver_backend
 from dsv4gen.runtime.platform import HostPlatform
 from tests.runtime.stubs import StubDriver
 
@@ -136,6 +136,13 @@ def test_driver_errors_come_as_messages(cuda: StubDriver) -> None:
     text = str(caught.value)
     assert "launching demo.run: ILLEGAL_ADDRESS (700): illegal memory access" in text
     assert "CUDA_LAUNCH_BLOCKING=1" in text
+
+
+@pytest.mark.parametrize("api", ["cuda", "hip"])
+@pytest.mark.parametrize("status", [2, 98, 200, 209, 700, 719])
+def test_a_status_that_users_meet_has_a_way_out_on_either_vendor(api: str, status: int) -> None:
+    advice = driver._ADVICE[api][status]
+    assert advice and ("LAUNCH_BLOCKING" not in advice or f"{api.upper()}_LAUNCH_BLOCKING=1" in advice)
 
 
 @pytest.mark.usefixtures("host")
