@@ -8,7 +8,7 @@ from typing import Any
 from dsv4gen import __version__
 from dsv4gen.base.manifest import SCHEMA, Manifest, Plans, digest_bytes, digest_json, json_text, plan_file
 from dsv4gen.base.params import ParamsLayout
-from dsv4gen.plan.ir import FactValue, FamilyPlan, Kernel, Launch, LaunchPath, Op, TargetFacts, Tensor
+from dsv4gen.plan.ir import BenchShapes, FactValue, FamilyPlan, Kernel, Launch, LaunchPath, Op, TargetFacts, Tensor
 from dsv4gen.prove import Expr
 
 Json = dict[str, Any]
@@ -77,9 +77,19 @@ def family_json(plan: FamilyPlan) -> Json:
         "proofs": [{"subject": row.subject, "cells": list(row.proof.row())} for row in plan.proofs],
         "floors": {"bytes": expr_json(plan.floor_bytes), "flops": expr_json(plan.floor_flops)},
         "hazards": list(plan.hazards),
-        "shapes": {"test": [dict(s) for s in plan.test_shapes], "bench": [dict(s) for s in plan.bench_shapes]},
+        "shapes": {"test": [dict(shape) for shape in plan.test_shapes]},
+        "bench": {entry.name: _bench_json(entry) for entry in plan.bench},
     }
     return {**data, "digest": digest_json(data)}
+
+
+def _bench_json(entry: BenchShapes) -> Json:
+    return {
+        "op": entry.op,
+        "options": dict(entry.options),
+        "shapes": [dict(shape) for shape in entry.shapes],
+        "floors": {"bytes": expr_json(entry.floor_bytes), "flops": expr_json(entry.floor_flops)},
+    }
 
 
 def expr_json(expr: Expr) -> Json:

@@ -193,6 +193,18 @@ class TargetFacts:
 
 
 @dataclass(frozen=True)
+class BenchShapes:
+    """Shapes to time, under one name; floors are over the axes."""
+
+    name: str
+    op: str
+    options: Mapping[str, str]
+    shapes: tuple[Mapping[str, int], ...]
+    floor_bytes: Expr
+    floor_flops: Expr
+
+
+@dataclass(frozen=True)
 class FamilyPlan:
     """One family planned for one target."""
 
@@ -213,7 +225,7 @@ class FamilyPlan:
     floor_flops: Expr
     hazards: tuple[str, ...]
     test_shapes: tuple[Mapping[str, int], ...]
-    bench_shapes: tuple[Mapping[str, int], ...]
+    bench: tuple[BenchShapes, ...]
     spec_file: str
     places: Mapping[str, Place] = field(compare=False, repr=False, default_factory=dict)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import product
 
 from dsv4gen.base.errors import DsvError, SpecError, raise_all
-from dsv4gen.plan.ir import Axis, FamilyPlan, Kernel, Op, Option, Proof, TargetFacts, Variants
+from dsv4gen.plan.ir import Axis, BenchShapes, FamilyPlan, Kernel, Op, Option, Proof, TargetFacts, Variants
 from dsv4gen.plan.kernels import make_kernel
 from dsv4gen.plan.paths import make_launch_paths, prove_launch_paths
 from dsv4gen.plan.reader import Reader
@@ -53,8 +54,28 @@ def make_plan(loaded: Loaded[FamilySpec], record: TargetRecord) -> FamilyPlan:
         floor_flops=reader.expr(spec.floors.flops, "floors", "flops"),
         hazards=spec.hazards,
         test_shapes=tuple(dict(shape) for shape in spec.shapes.test),
-        bench_shapes=tuple(dict(shape) for shape in spec.shapes.bench),
+        bench=tuple(_bench(reader, name) for name in spec.bench),
         spec_file=f"specs/families/{spec.family}.yaml",
+    )
+
+
+def _bench(reader: Reader, name: str) -> BenchShapes:
+    """One list of shapes with every combination written out, and the floors of its calls."""
+    entry, axes = reader.spec.bench[name], reader.spec.axes
+    floors = entry.floors or reader.spec.floors
+    keys = ("bench", name, "floors") if entry.floors else ("floors",)
+    shapes: list[Mapping[str, int]] = []
+    for shape in entry.shapes:
+        chosen = {axis: shape[axis] for axis in axes if axis in shape}
+        columns = [(value,) if isinstance(value, int) else value for value in chosen.values()]
+        shapes += [dict(zip(chosen, row, strict=True)) for row in product(*columns)]
+    return BenchShapes(
+        name=name,
+        op=entry.op,
+        options=dict(entry.options),
+        shapes=tuple(shapes),
+        floor_bytes=reader.expr(floors.bytes, *keys, "bytes"),
+        floor_flops=reader.expr(floors.flops, *keys, "flops"),
     )
 
 

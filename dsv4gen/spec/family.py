@@ -9,10 +9,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dsv4gen.spec.models import Expression, Model, Name, Natural, Positive, Table, Text
+from dsv4gen.spec.models import Distinct, Expression, Model, Name, Natural, Positive, Table, Text
 
 #: Element types a tensor may have; u8 also carries raw FP8 and UE8M0 bytes.
 DTYPES = ("f32", "f16", "bf16", "f8e4m3fn", "f8e4m3fnuz", "u8", "i32", "u32", "i64", "bool")
+
+#: Several values of an axis.
+Values = Annotated[Distinct[int], Field(min_length=1)]
 
 
 class Axis(Model):
@@ -249,15 +252,30 @@ class Floors(Model):
 
 
 class Shapes(Model):
-    """Axis values that tests and benchmarks share.
+    """Axis values for tests.
 
     Attributes:
         test: for tests and `verify`.
-        bench: for `bench` and `tune`.
     """
 
     test: tuple[Table[int], ...]
-    bench: tuple[Table[int], ...]
+
+
+class BenchShapes(Model):
+    """Shapes that `bench` times and `tune` measures, under one name.
+
+    Attributes:
+        op: the op that is called.
+        options: compile-time choices; the others take their defaults.
+        shapes: axis values; a list of values stands for each of them, several lists for all combinations.
+        floors: what a call with these shapes cannot avoid, instead of the family's floors.
+    """
+
+    op: Name
+    options: Table[Name] = Table({})
+    shapes: Annotated[tuple[Table[int | Values], ...], Field(min_length=1)]
+    floors: Floors | None = None
+    doc: Text | None = None
 
 
 class FamilySpec(Model):
@@ -271,6 +289,7 @@ class FamilySpec(Model):
         reference: the module of `dsv4gen.reference` that defines what is right.
         constants: numbers that expressions and the template share.
         hazards: inputs that break kernels, by the names of `dsv4gen.reference.hazards`.
+        bench: named lists of shapes for `bench` and `tune`.
     """
 
     family: Name
@@ -287,3 +306,4 @@ class FamilySpec(Model):
     floors: Floors
     hazards: tuple[Name, ...]
     shapes: Shapes
+    bench: Table[BenchShapes] = Table({})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from dsv4gen.base.env import VARIABLES
 from dsv4gen.base.errors import SpecError
-from dsv4gen.spec.family import DTYPES, FamilySpec, Op, Tensor
+from dsv4gen.spec.family import DTYPES, BenchShapes, FamilySpec, Op, Tensor
 from dsv4gen.spec.findings import Findings, identifiers, quoted
 from dsv4gen.spec.kernel_references import check_kernel
 from dsv4gen.spec.loaded import Loaded
@@ -69,17 +69,37 @@ def _check_axes(family: FamilySpec, findings: Findings) -> None:
 
 
 def _check_shapes(family: FamilySpec, findings: Findings) -> None:
-    chosen = [name for name, axis in family.axes.items() if axis.per is None]
-    for kind in ("test", "bench"):
-        for position, shape in enumerate(getattr(family.shapes, kind)):
-            for name, value in shape.items():
-                keys = ("shapes", kind, position, name)
-                if findings.known(name, chosen, "no axis a caller chooses", *keys):
-                    axis = family.axes[name]
-                    if axis.min.isdigit() and value < int(axis.min):
-                        findings.add(f"{value} is below the axis's min {axis.min}", *keys)
-                    if axis.max.isdigit() and value > int(axis.max):
-                        findings.add(f"{value} is above the axis's max {axis.max}", *keys)
+    for position, shape in enumerate(family.shapes.test):
+        for name, value in shape.items():
+            _check_size(family, findings, name, (value,), "shapes", "test", position, name)
+    for title, entry in family.bench.items():
+        _check_bench(family, entry, findings, ("bench", title))
+
+
+def _check_bench(family: FamilySpec, entry: BenchShapes, findings: Findings, keys: tuple[str, ...]) -> None:
+    findings.known(entry.op, family.ops, "no op", *keys, "op")
+    for name, choice in entry.options.items():
+        if findings.known(name, family.options, "no option", *keys, "options", name):
+            findings.known(choice, family.options[name].choices, "not among the choices", *keys, "options", name)
+    for position, shape in enumerate(entry.shapes):
+        for name, value in shape.items():
+            values = (value,) if isinstance(value, int) else value
+            _check_size(family, findings, name, values, *keys, "shapes", position, name)
+    for field in ("bytes", "flops") if entry.floors else ():
+        names = {*_chosen_axes(family), *family.constants, *family.options}
+        findings.names(getattr(entry.floors, field), names, *keys, "floors", field)
+
+
+def _check_size(family: FamilySpec, findings: Findings, name: str, values: Iterable[int], *keys: str | int) -> None:
+    """Values of an axis that a caller chooses, inside its range where that is written in numbers."""
+    if not findings.known(name, _chosen_axes(family), "no axis a caller chooses", *keys):
+        return
+    axis = family.axes[name]
+    for value in values:
+        if axis.min.isdigit() and value < int(axis.min):
+            findings.add(f"{value} is below the axis's min {axis.min}", *keys)
+        if axis.max.isdigit() and value > int(axis.max):
+            findings.add(f"{value} is above the axis's max {axis.max}", *keys)
 
 
 def stride_names(op: Op) -> set[str]:

@@ -138,7 +138,8 @@ def demo_family() -> Json:
         "proofs": [],
         "floors": {"bytes": expression(0), "flops": expression(0)},
         "hazards": [],
-        "shapes": {"test": [], "bench": []},
+        "shapes": {"test": []},
+        "bench": {},
     }  # fmt: skip
     return {**data, "digest": digest_json(data)}
 

@@ -75,7 +75,8 @@ floors: {bytes: "4 * batch * width", flops: 0}
 hazards: [nan, inf]
 shapes:
   test: [{batch: 1, width: 32}]
-  bench: [{batch: 64, width: 4096}]
+bench:
+  rows: {op: run, options: {mode: mapped}, shapes: [{batch: [1, 64], width: 4096}]}
 """
 
 PARENT = """\

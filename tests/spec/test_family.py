@@ -79,6 +79,12 @@ BROKEN = [
     ("flag: DSV4GEN_SAMPLE", "flag: DSV4GEN_TARGET", "variants.flag: DSV4GEN_TARGET already belongs to the process-wide variables"),
     ("bits: 64", "bits: 48", "kernels.main.indices.offset.bits: expected one of 32 or 64"),
     ("grid: [batch, 1, 1]", "grid: [batch, 1]", "kernels.main.grid: missing item 2 of the list"),
+    ("{op: run, options", "{op: rum, options", "bench.rows.op: 'rum' is no op (did you mean 'run'?)"),
+    ("{mode: mapped}", "{mood: mapped}", "bench.rows.options.mood: 'mood' is no option (did you mean 'mode'?)"),
+    ("{mode: mapped}", "{mode: maped}", "bench.rows.options.mode: 'maped' is not among the choices (did you mean 'mapped'?)"),
+    ("[1, 64], width", "[1, 65], width", "bench.rows.shapes[0].batch: 65 is above the axis's max 64"),
+    ("[1, 64], width", "[1, 1], width", "bench.rows.shapes[0].batch: 1 is listed twice"),
+    ("[1, 64], width", "[1, 64], length", "bench.rows.shapes[0].length: 'length' is no axis a caller chooses"),
     ("template: sample.cu.jinja", "template: ../up.cu.jinja", "template: string should match pattern"),
 ]  # fmt: skip
 
