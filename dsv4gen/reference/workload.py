@@ -1,0 +1,81 @@
+"""Inputs of calls that are timed, for `bench` and `tune`: fresh sets that rotate, and a judge on the device.
+
+A family offers them in `dsv4gen.reference.<reference>_bench`, as a function `workload(request)`. Inputs are those of a
+running model in size and layout, random in content, and every entry valid; hazards are the business of tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dsv4gen.base.errors import ArgumentError, did_you_mean
+
+Arguments = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is wanted.
+
+    Attributes:
+        family, op: what is called.
+        shape: axis values, those of the spec's `bench` list or of the command line.
+        options: every compile-time option of the family.
+        constants: those of the spec.
+        device: a torch device.
+    """
+
+    family: str
+    op: str
+    shape: Mapping[str, int]
+    options: Mapping[str, str]
+    constants: Mapping[str, int]
+    device: str
+
+    def sizes(self, *names: str, **defaults: int) -> tuple[int, ...]:
+        """Values of the named axes, then of those with a default.
+
+        Raises:
+            ArgumentError: an axis without a value, or one that these calls do not have.
+        """
+        known = (*names, *defaults)
+        for name in self.shape:
+            if name not in known:
+                remedy = f"sizes of {self.op}: {', '.join(known)}"
+                raise ArgumentError(f"no size {name!r}{did_you_mean(name, known)}", remedy=remedy)
+        missing = [name for name in names if name not in self.shape]
+        if missing:
+            raise ArgumentError(f"{self.family}.{self.op}: no value for {', '.join(missing)}", remedy="give KEY=VALUE")
+        return tuple(self.shape.get(name, defaults.get(name, 0)) for name in known)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of an op, outputs included."""
+
+    op: str
+    arguments: Arguments = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Calls of one shape.
+
+    Attributes:
+        set_bytes: bytes that rotate from set to set, which decides how many sets get past the device's cache.
+        make: draws a set and returns its calls in order; the first is the op that was asked for.
+        judge: takes the first call's arguments before it and after it, and raises VerifyError where a result is wrong.
+        most_sets: sets that are worth their memory.
+    """
+
+    set_bytes: int
+    make: Callable[[], Sequence[Call]]
+    judge: Callable[[Arguments, Arguments], None]
+    most_sets: int = 64
+
+
+def unknown_op(request: Request, known: Sequence[str]) -> ArgumentError:
+    """The error for an op without inputs."""
+    remedy = f"ops with inputs for timing: {', '.join(known)}"
+    return ArgumentError(f"{request.family} has no inputs to time {request.op!r}", remedy=remedy)
