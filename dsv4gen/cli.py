@@ -181,6 +181,64 @@ def emulate(
     sys.exit(EXIT_FINDINGS if outcome.problem else 0)
 
 
+@main.command()
+@click.argument("family", required=False)
+@click.argument("words", nargs=-1)
+@click.option("--list", "groups", multiple=True, metavar="L", help="Only this list of the spec's shapes; repeatable.")
+@click.option("--peers", metavar="P,..", help="Of sglang, flashinfer, torch; or none. Default: those installed.")
+@click.option("--way", "ways", multiple=True, type=click.Choice(("chained", "isolated", "eager")), help="Default: all.")
+@click.option("--device", default=0, show_default=True, help="Number of the card.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the result there.")
+@click.option("--plot", "plot_file", type=click.Path(path_type=Path), help="Draw it there; needs matplotlib.")
+@click.option("--compare", "old_file", type=click.Path(path_type=Path), help="A result from before; 1 if slower.")
+@click.option("--noise", default=0.03, show_default=True, help="For --compare: changes below that part are noise.")
+@click.option("--markdown", is_flag=True, help="Print Markdown tables.")
+def bench(
+    family: str | None,
+    words: tuple[str, ...],
+    groups: tuple[str, ...],
+    peers: str | None,
+    ways: tuple[str, ...],
+    device: int,
+    json_file: Path | None,
+    plot_file: Path | None,
+    old_file: Path | None,
+    noise: float,
+    markdown: bool,
+) -> None:
+    """Time a family, or all, on the card: each shape against its floor and against installed peers.
+
+    WORDS such as batch=8 k=512 select among the spec's shapes; where none has them, they are timed as given. Every
+    result is checked before it is timed. `chained`: calls in a CUDA graph over inputs that rotate past the cache;
+    `isolated`: nothing overlaps; `eager`: a plain loop.
+    """
+    from dsv4gen.bench.cells import Wanted
+    from dsv4gen.bench.command import Asked
+    from dsv4gen.bench.command import run as run_bench
+    from dsv4gen.bench.compare import compare
+    from dsv4gen.bench.plot import plot
+    from dsv4gen.bench.result import WAYS, read_result
+    from dsv4gen.bench.show import progress_bar, show, show_comparison
+
+    old = read_result(old_file) if old_file else None
+    sizes, options = parse_shape(words)
+    chosen = tuple(way for way in WAYS if way in ways or way == WAYS[0]) if ways else WAYS
+    names = tuple(peers.split(",")) if peers else ()
+    asked = Asked((family,) if family else (), Wanted(groups, sizes, options), names, device, chosen)
+    with progress_bar() as (started, progress):
+        result = run_bench(asked, old, noise, started, progress)
+    if json_file:
+        result.write(json_file)
+    show(result, markdown=markdown)
+    if plot_file:
+        plot(result, plot_file)
+    if old is not None:
+        comparison = compare(old, result, noise)
+        show_comparison(comparison)
+        sys.exit(0 if comparison.passed else EXIT_FINDINGS)
+    sys.exit(EXIT_FINDINGS if any(row.problem for row in result.rows) else 0)
+
+
 @main.command(name="list")
 @_json
 def list_command(as_json: bool) -> None:

@@ -1,0 +1,51 @@
+"""One picture of a result: our time, the floor and the peers over the cells of each family."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dsv4gen.base.errors import OutputError, ToolMissing
+from dsv4gen.bench.result import WAYS, Result, Row
+from dsv4gen.bench.show import machine_line
+
+_WIDTH, _HEIGHT = 12.0, 4.0
+
+
+def plot(result: Result, path: Path) -> None:
+    """Draw to a file; its ending chooses the format.
+
+    Raises:
+        ToolMissing: matplotlib is not installed.
+        OutputError: the file cannot be written.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ToolMissing(f"--plot needs matplotlib: {error}", remedy="pip install 'dsv4gen[bench]'") from error
+    families = list(dict.fromkeys(row.cell.family for row in result.rows if row.times))
+    figure = Figure(figsize=(_WIDTH, _HEIGHT * max(1, len(families))), layout="constrained")
+    figure.suptitle(machine_line(result), fontsize="small")
+    for number, family in enumerate(families):
+        axes = figure.add_subplot(len(families), 1, number + 1)
+        _draw(axes, family, [row for row in result.rows if row.cell.family == family and row.times])
+    try:
+        figure.savefig(path)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"cannot write {path}: {error}") from error
+
+
+def _draw(axes: Any, family: str, rows: list[Row]) -> None:
+    positions = range(len(rows))
+    axes.plot(positions, [row.times[WAYS[0]].us for row in rows], "o-", label="dsv4gen")
+    axes.plot(positions, [row.floor_us for row in rows], "--", color="gray", label="floor")
+    for name in dict.fromkeys(name for row in rows for name in row.peers):
+        theirs = [row.peers.get(name) for row in rows]
+        values = [peer.times[WAYS[0]].us if peer and peer.times else float("nan") for peer in theirs]
+        axes.plot(positions, values, ".", label=name)
+    axes.set_yscale("log")
+    axes.set_ylabel("us per call")
+    axes.set_title(family)
+    words = [" ".join(f"{axis[:2]}{value}" for axis, value in list(row.cell.shape.items())[:3]) for row in rows]
+    axes.set_xticks(list(positions), words, rotation=90, fontsize=5)
+    axes.legend(fontsize="small")
