@@ -1,4 +1,4 @@
-"""`dsv4gen new-family`: spec, template, reference, cases and test of a family that counts positive entries.
+"""`dsv4gen new-family`: spec, template, reference, cases, timed inputs and test of a family that counts entries.
 
 The texts lie in `texts/`; `@name@` stands for the family. They are a working family, so what is wrong after an edit
 is the edit.
@@ -18,8 +18,8 @@ from dsv4gen.scaffold.home import Home, find_home, write_new
 LANGUAGES = {"hip_cuda": "cu", "triton": "py"}
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TEXTS = Path(__file__).parent / "texts"
-#: a family named so would have the file name of another family's cases
-_CASES = "_cases"
+#: a family named so would have the file name of another family's cases or timed inputs
+_CASES, _BENCH = "_cases", "_bench"
 
 
 def new_family(name: str, *, language: str = "hip_cuda", folder: Path | None = None) -> list[Path]:
@@ -49,6 +49,7 @@ def _files(name: str, language: str, home: Home) -> dict[Path, Path]:
         home.root / "templates" / language / f"{name}.{kind}.jinja": own / f"template.{kind}.jinja.txt",
         home.reference / f"{name}.py": _TEXTS / "reference.py.txt",
         home.reference / f"{name}{_CASES}.py": _TEXTS / "cases.py.txt",
+        home.reference / f"{name}{_BENCH}.py": _TEXTS / "bench.py.txt",
         home.root / "tests" / name / f"test_{name}.py": own / "test.py.txt",
     }
 
@@ -56,8 +57,9 @@ def _files(name: str, language: str, home: Home) -> dict[Path, Path]:
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} is not a family name", remedy="small letters, digits and _, such as argmax")
-    if name.endswith(_CASES):
-        raise UsageError(f"a family name cannot end in {_CASES}", remedy="that is the name of a family's cases")
+    for ending, what in ((_CASES, "cases"), (_BENCH, "timed inputs")):
+        if name.endswith(ending):
+            raise UsageError(f"a family name cannot end in {ending}", remedy=f"that is the name of a family's {what}")
     for folder in extensions.spec_folders():
         if (folder / "families" / f"{name}.yaml").exists():
             raise UsageError(f"there is a family {name} already", remedy="choose another name")

@@ -138,3 +138,26 @@ def test_the_commands_print_json(extension: Path) -> None:
         done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert all(Path(file).is_file() for file in json.loads(done.stdout)["files"])
+
+
+def test_the_new_family_can_be_timed(extension: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib
+
+    import torch
+
+    from dsv4gen import reference
+    from dsv4gen.base.errors import VerifyError
+    from dsv4gen.reference.workload import Request
+
+    new_family("timed", folder=extension)
+    monkeypatch.setattr(reference, "__path__", [*reference.__path__, str(extension / "reference")])
+    shapes = load_specs(*spec_folders()).families["timed"].model.bench["rows"]
+    assert shapes.op == "timed"
+    workload = importlib.import_module("dsv4gen.reference.timed_bench").workload(
+        Request("timed", shapes.op, {"rows": 20, "width": 9}, {}, {}, "cpu")
+    )
+    values = workload.make()[0].arguments
+    right = (values["values"] > 0).sum(1).to(torch.int32)
+    workload.judge(values, {**values, "out": right})
+    with pytest.raises(VerifyError):
+        workload.judge(values, {**values, "out": right + (right == right[-2])})
