@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,8 +23,8 @@ from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.manifest import digest_bytes, require_intact
 from dsv4gen.runtime import arguments
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
-from dsv4gen.runtime.call_table import CallTable
-from dsv4gen.runtime.dispatch import Decision, decide, with_facts
+from dsv4gen.runtime.call_table import AxisRule, CallTable
+from dsv4gen.runtime.dispatch import Decision, decide, host_axes, with_facts
 from dsv4gen.runtime.launching import workspace_bytes
 from dsv4gen.runtime.platform import Platform, facts
 from dsv4gen.runtime.selection import Accepted
@@ -82,19 +82,23 @@ class TritonBackend:
         if launcher is None:
             raise LoadError(f"the module of {table.family} has no launcher for {table.op}", remedy="run: dsv4gen build")
         parameters = inspect.signature(launcher).parameters
+        table = as_launched(table, self.entry, parameters)
         options = {name: value for name, value in self.options.items() if name in parameters}
-        defaults = {name: parameters[name].default for name in table.required_numbers if _has_default(parameters[name])}
+        numbers = [name for name in table.required_numbers if name in parameters]
+        defaults = {name: parameters[name].default for name in numbers if _has_default(parameters[name])}
         outputs = [rule.name for rule in table.outputs]
         on_cuda = self.platform.tensors_are_cuda
+        choices = launcher_choices(table, parameters)
 
         def call(*tensors: Any, **named: Any) -> Any:
+            own = {name: named.pop(name) for name in choices & named.keys()}
             values = arguments.by_name(table, tensors, {**defaults, **named})
             if any(values.get(name) is None for name in outputs):
                 values = make_outputs(table, values)
             if checked:
                 arguments.check(table, values, on_cuda)
             self._launch(
-                table, launcher, {name: value for name, value in values.items() if name in parameters} | options
+                table, launcher, {name: value for name, value in values.items() if name in parameters} | options | own
             )
             made = tuple(values[name] for name in outputs)
             return made[0] if len(made) == 1 else made
@@ -128,6 +132,26 @@ class TritonBackend:
         launcher(**values)
         if not warm:
             self._warm.add(key)
+
+
+def as_launched(table: CallTable, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> CallTable:
+    """The table with the sizes that the launcher takes: it may need one only to compile, such as a page's, and it
+    finds out by itself what only the manifest's grids read.
+    """
+    sizes = {name for name, parameter in parameters.items() if parameter.default is not None}
+    axes = [axis for axis in table.axes if axis.source != "given" or axis.name in sizes]
+    known = {*(axis.name for axis in axes), *(rule.name for rule in table.tensors), *table.absent}
+    for name, size in host_axes(entry).items():
+        if name in sizes and name not in known:
+            axes.append(AxisRule(name, size["min"]["tree"], size["max"]["tree"], "given", size["doc"]))
+    return replace(table, axes=tuple(axes))
+
+
+def launcher_choices(table: CallTable, parameters: Mapping[str, Any]) -> set[str]:
+    """Keywords of the launcher that the manifest does not know: choices of its own, which no check looks at."""
+    tensors = {rule.name for rule in (*table.tensors, *table.workspaces)}
+    numbers = {*table.required_numbers, *(axis.name for axis in table.axes)}
+    return set(parameters) - tensors - numbers - {*table.absent, *table.options}
 
 
 def load_module(path: Path) -> ModuleType:
@@ -200,6 +224,7 @@ def _specialisation(table: CallTable, values: Mapping[str, Any]) -> tuple[Any, .
         strides = tuple(1 if stride == 1 else stride % _DIVISIBILITY == 0 for stride in tensor.stride())
         parts.append((tensor.dtype, tensor.get_device(), tensor.data_ptr() % _DIVISIBILITY == 0, strides))
         parts += [size for tree, size in zip(rule.shape, tensor.shape, strict=True) if tree in table.key_axes]
+    parts += [values.get(axis.name) for axis in table.axes if axis.source == "given"]
     return tuple(parts)
 
 

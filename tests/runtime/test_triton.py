@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import triton
 import dsv4gen
 from dsv4gen.base.errors import ArgumentError, CaptureError, LoadError, ManifestError
 from dsv4gen.base.manifest import digest_bytes, json_text, read_manifest
-from dsv4gen.runtime.platform import HostPlatform
+from dsv4gen.runtime.platform import HostPlatform, use
 from tests.runtime import synthetic
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +141,7 @@ def test_an_edited_module_does_not_load(folder: Path) -> None:
 
 INTERPRETED = """
 import torch, dsv4gen
-from dsv4gen.runtime.platform import HostPlatform, use
+from dsv4gen.runtime.platform import HostPlatform, use, use
 with use(HostPlatform("sm_90")):
     gather = dsv4gen.load("gather_dequant").gather
     reference = dsv4gen.load("gather_dequant", target="reference").gather
@@ -167,3 +169,27 @@ def test_a_generated_module_runs_interpreted_and_agrees_with_the_reference(tmp_p
         [sys.executable, "-c", INTERPRETED], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("family", ["gather_dequant", "sparse_decode", "compress"])
+def test_every_op_of_the_generated_modules_takes_its_arguments_through_load(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sizes that only the launcher takes arrive; sizes that only the manifest's grids read need not be given."""
+    cases = importlib.import_module(f"dsv4gen.reference.{family}_cases").verification_cases(full=False)
+    monkeypatch.setenv("DSV4GEN_GENERATED_DIR", str(ROOT / "generated"))
+    seen: dict[str, list[dict[str, Any]]] = {}
+    with use(HostPlatform("sm_90")):
+        for case in {case.op: case for case in cases}.values():
+            loaded = dsv4gen.load(family, **case.options)
+            module = loaded.op(case.op)._backend.module  # type: ignore[attr-defined]
+
+            def stub(op: str = case.op, **values: Any) -> None:
+                seen.setdefault(op, []).append(values)
+
+            stub.__signature__ = inspect.signature(getattr(module, case.op))  # type: ignore[attr-defined]
+            monkeypatch.setattr(module, case.op, stub)
+            loaded.op(case.op).unchecked(**{name: v for name, v in case.arguments.items() if name not in case.options})
+            passed = {name for name, value in case.arguments.items() if value is not None}
+            assert passed <= {*seen[case.op][0], *case.options}
+    assert set(seen) >= {"gather_dequant": {"gather"}, "sparse_decode": {"attend"}, "compress": {"decode"}}[family]
