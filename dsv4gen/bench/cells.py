@@ -95,12 +95,12 @@ def _cell(
 ) -> Cell:
     ordered = {axis: shape[axis] for axis in family["axes"] if axis in shape}
     chosen = complete_options(family, {**entry["options"], **options})
-    names = {**_least(family), **ordered, **family["constants"], **chosen}
+    names = {**least_sizes(family), **ordered, **family["constants"], **chosen}
     floors = {kind: int(evaluate_json(entry["floors"][kind]["tree"], names)) for kind in ("bytes", "flops")}
     return Cell(name, group, entry["op"], chosen, ordered, floors["bytes"], floors["flops"])
 
 
-def _least(family: Json) -> dict[str, int]:
-    """Axes at their minimum: what floors take for those a shape leaves out."""
+def least_sizes(family: Json) -> dict[str, int]:
+    """Axes at their minimum: what floors and decisions take for those a shape leaves out."""
     trees = {axis: entry["min"]["tree"] for axis, entry in host_axes(family).items()}
     return {axis: tree for axis, tree in trees.items() if isinstance(tree, int)}

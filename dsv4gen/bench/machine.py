@@ -18,12 +18,12 @@ _MATRIX = 8192
 
 @dataclass(frozen=True)
 class Rates:
-    """Bytes and matrix operations a second that this card reaches, and what an empty kernel in a chain takes.
+    """Bytes and matrix operations a second that this card reaches, and what a tiny kernel in a chain takes.
 
     Attributes:
         bytes_per_s: the faster of reading and copying 1 GiB.
         flops_per_s: of a bfloat16 product of 8192 x 8192 matrices.
-        empty_us: the smallest kernel, in a graph.
+        empty_us: a torch kernel on one element, in a graph.
     """
 
     bytes_per_s: float

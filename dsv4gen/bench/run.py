@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dsv4gen.base.errors import DsvError, VerifyError
-from dsv4gen.bench.cells import Cell
+from dsv4gen.bench.cells import Cell, least_sizes
 from dsv4gen.bench.machine import Rates
 from dsv4gen.bench.peers import Peer
 from dsv4gen.bench.prepare import Prepared, check, judge, prepare, request_for
@@ -58,7 +58,7 @@ class Bench:
         entry = self.entries[cell.family]
         try:
             kernels = self.load(cell.family, **_changed(cell.options, entry))
-            decision = kernels.op(cell.op).explain(**cell.shape)
+            decision = kernels.op(cell.op).explain(**{**least_sizes(entry), **cell.shape})
             row = replace(row, path=decision.path, kernels=tuple(launch.symbol for launch in decision.launches))
             request = request_for(cell, entry, self.device)
             prepared = prepare(request, entry["reference"], self.stopwatch.cache_bytes())

@@ -149,7 +149,7 @@ def as_launched(table: CallTable, entry: Mapping[str, Any], parameters: Mapping[
 
 def launcher_choices(table: CallTable, parameters: Mapping[str, Any]) -> set[str]:
     """Keywords of the launcher that the manifest does not know: choices of its own, which no check looks at."""
-    tensors = {rule.name for rule in (*table.tensors, *table.workspaces)}
+    tensors = {*(rule.name for rule in table.tensors), *(rule.name for rule in table.workspaces)}
     numbers = {*table.required_numbers, *(axis.name for axis in table.axes)}
     return set(parameters) - tensors - numbers - {*table.absent, *table.options}
 
