@@ -118,6 +118,24 @@ def names_json(tree: object) -> Iterator[str]:
             yield from names_json(operand)
 
 
+def choose_json(tree: Any, options: Mapping[str, str]) -> Any:
+    """A tree less its `if`s that only options decide: of each, the branch that is taken."""
+    if not isinstance(tree, list) or not tree or tree[0] == "choice":
+        return tree
+    if tree[0] == "if" and options.keys() >= set(names_json(tree[1])):
+        return choose_json(tree[2] if evaluate_json(tree[1], options) else tree[3], options)
+    return [tree[0], *(choose_json(operand, options) for operand in tree[1:])]
+
+
+def plain_names_json(tree: object) -> Iterator[str]:
+    """The names that a tree is, as it stands or as a branch of its `if`s; none where it is a computation."""
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, (list, tuple)) and tree and tree[0] == "if":
+        for branch in tree[2:]:
+            yield from plain_names_json(branch)
+
+
 def _compile(tree: object, depth: int) -> Evaluator:
     if depth > DEPTH_MAX:
         raise ExpressionError(f"expression nested deeper than {DEPTH_MAX}")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dsv4gen.base.errors import ArgumentError, LoadError
+from dsv4gen.base.errors import ArgumentError
 from dsv4gen.runtime import load as loading
 from dsv4gen.runtime import platform
 from dsv4gen.runtime.loaded import LoadedFamily
@@ -22,7 +22,7 @@ from dsv4gen.runtime.workspaces import WorkspacePool
 
 #: words per row of the plan: {threshold, count}, then {row, length} per row of the pool
 PLAN_WIDTH = 2
-MODES = ("indices", "page_table", "dual")
+MODES = ("indices", "page_table", "dual", "ragged")
 
 _loaded: dict[str, LoadedFamily] = {}
 _workspaces = WorkspacePool()
@@ -81,22 +81,27 @@ def topk_transform_paged_v2(
 
 
 def topk_transform_ragged_v2(
-    scores: Any,  # noqa: ARG001
-    seq_lens: Any,  # noqa: ARG001
+    scores: Any,
+    seq_lens: Any,
     *,
-    out_offsets: Any,  # noqa: ARG001
-    out_indices: Any,  # noqa: ARG001
-    row_starts: Any = None,  # noqa: ARG001
+    out_offsets: Any,
+    out_indices: Any,
+    row_starts: Any = None,
 ) -> None:
-    """Top-k over windows that start at row_starts, with out_offsets added to the positions.
+    """The k largest scores of each row's window, as positions in it plus the row's offset.
+
+    Args:
+        scores: float32 [batch, width]; never written.
+        seq_lens: int32 [batch], columns of each window.
+        out_offsets: int32 [batch], added to the positions.
+        out_indices: int32 [batch, k], written; k is its width.
+        row_starts: int32 [batch], first column of each window, anywhere in the row; 0 without it.
 
     Raises:
-        LoadError: always; the topk family has no ragged mode yet.
+        ArgumentError: tensors that do not fit together.
     """
-    raise LoadError(
-        "topk has no ragged mode yet",
-        remedy="where row_starts is None, call topk_transform_paged_v2 without a page table and add out_offsets",
-    )
+    op = _family("ragged").op()
+    op(scores, seq_lens, out_offsets, row_starts, out_indices, **_scratch(op, scores, out_indices))
 
 
 def prewarm(
@@ -106,7 +111,7 @@ def prewarm(
 
     Args:
         shapes: sizes of the calls to come, e.g. [dict(batch=8, width=131072, k=512)].
-        modes: any of indices, page_table, dual.
+        modes: any of indices, page_table, dual, ragged.
 
     Raises:
         ArgumentError: an unknown mode.

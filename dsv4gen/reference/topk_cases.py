@@ -1,7 +1,7 @@
 """The case matrix of top-k, shared by tests and `verify`: factors, designs, and tensors for a case.
 
-A case is launched with two rows, the second a third as long and at another alignment. Columns past a row's
-length are poisoned, outputs lie between guard words, and rows are further apart than their width.
+A case is launched with two rows, the second a third as long and at another alignment. Columns outside of a row or
+window are poisoned, outputs lie between guard words, and rows are further apart than their width.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dsv4gen.base.errors import ArgumentError, VerifyError
 from dsv4gen.reference import topk
 from dsv4gen.reference.covering import Row, covering_design
 from dsv4gen.reference.hazards import Poisoned, poisoned
+from dsv4gen.reference.topk_rows import MODES, PAGED, WINDOWED, Rows
 from dsv4gen.reference.topk_scores import SCORES, make_scores
 
 TAILS = {"nan": float("nan"), "inf": float("inf"), "1e30": 1e30}
@@ -32,14 +33,19 @@ LEVELS: dict[str, Sequence[str]] = {
     "scores": tuple(SCORES),
     "length": LENGTHS,
     "k": ("1", "7", "511", "512", "513", "1024", "2047", "2048"),
-    "mode": topk.MODES,
+    "mode": MODES,
     "tail": tuple(TAILS),
     "head": ("0", "1", "2", "3"),
     "seq_stride": ("1", "2"),
     "page_bits": ("0", "4", "8"),
+    "start": ("none", "0", "1", "3", "4099"),
+    "mapped": ("no", "yes"),
     "order": ORDERS,
 }
 _ROWS = 2
+_OFFSETS = (4321, -7)
+#: rows of a page table that is shared, and which of them each row of scores uses
+_TABLES, _ROW_TO_BATCH = 3, (2, 0)
 _TAIL_COLUMNS = 5
 _GUARD = 3
 _UNWRITTEN = -559038737
@@ -48,7 +54,8 @@ _UNWRITTEN = -559038737
 @dataclass(frozen=True)
 class Case:
     """One launch. `kernel` is the caller's name for what it runs; `head` counts the scores by which the first row
-    starts off a 16-byte boundary; `order` is an emulator's thread order."""
+    starts off a 16-byte boundary; `order` is an emulator's thread order. `start`, the first column of a window, and
+    `mapped`, whether rows share page tables, count in the modes that have them."""
 
     kernel: str
     scores: str
@@ -59,10 +66,14 @@ class Case:
     head: int = 0
     seq_stride: int = 1
     page_bits: int = 0
+    start: int | None = None
+    mapped: bool = False
     order: str = "ascending"
 
     def __str__(self) -> str:
         where = f"head {self.head}, seq_stride {self.seq_stride}, page_bits {self.page_bits}, {self.order}"
+        where += f", start {self.start}" if self.mode in WINDOWED else ""
+        where += ", mapped" if self.mode == "packed" and self.mapped else ""
         return f"{self.kernel}: {self.scores}, length {self.length}, k {self.k}, {self.mode}, tail {self.tail}, {where}"
 
 
@@ -71,39 +82,38 @@ class Problem:
     """A case's tensors, on the CPU.
 
     Attributes:
-        scores: float32 [2, width], any row stride and alignment.
-        seq_lens: int32 [2], strided.
-        page_table: int32 [2, pages] naming distinct pages, or None in mode `indices`.
+        rows: what the op takes: scores with any row stride and alignment, seq_lens strided, and the mode's tensors.
         out, raw_out: int32 [2, k] between guard words; raw_out in mode `dual` only.
     """
 
     case: Case
-    scores: Tensor
-    seq_lens: Tensor
-    page_table: Tensor | None
+    rows: Rows
     out: Poisoned
     raw_out: Poisoned | None
     scores_before: Tensor
 
+    @property
+    def scores(self) -> Tensor:
+        """float32 [2, width]."""
+        return self.rows.scores
+
     def values(self) -> dict[str, Tensor | int]:
         """Parameters of the kernels by name; a tensor that the mode lacks is 0."""
-        table, raw = self.page_table, self.raw_out
-        return {
-            "scores": self.scores,
-            "seq_lens": self.seq_lens,
-            "page_table": 0 if table is None else table,
+        rows = self.rows
+        found: dict[str, Tensor | int] = {
+            **{name: _or_zero(getattr(rows, name)) for name in _INPUTS},
             "out": self.out.tensor,
-            "raw_out": 0 if raw is None else raw.tensor,
-            "score_stride": self.scores.stride(0),
-            "seq_stride": self.seq_lens.stride(0),
-            "table_stride": 0 if table is None else table.stride(0),
-            "out_stride": self.out.tensor.stride(0),
-            "raw_stride": 0 if raw is None else raw.tensor.stride(0),
-            "width": self.scores.shape[1],
+            "raw_out": 0 if self.raw_out is None else self.raw_out.tensor,
+            "width": rows.scores.shape[1],
             "k": self.case.k,
-            "pages": 0 if table is None else table.shape[1],
+            "pages": 0 if rows.page_table is None else rows.page_table.shape[1],
             "page_bits": self.case.page_bits,
+            "tables": rows.page_table.shape[0] if rows.page_table is not None and rows.mode == "packed" else 0,
         }
+        for stride, name in _STRIDES.items():
+            tensor = found[name]
+            found[stride] = tensor if isinstance(tensor, int) else tensor.stride(0)
+        return found
 
     def check(self) -> None:
         """Judge what a kernel wrote.
@@ -119,16 +129,24 @@ class Problem:
                 output.check_surroundings(f"{self.case}: {name}")
         selection = topk.Selection(self.out.tensor, None if self.raw_out is None else self.raw_out.tensor)
         try:
-            topk.check_selection(
-                selection,
-                self.scores,
-                self.seq_lens,
-                mode=self.case.mode,
-                page_table=self.page_table,
-                page_bits=self.case.page_bits,
-            )
+            topk.check_selection(selection, self.rows)
         except VerifyError as error:
             raise VerifyError(f"{self.case}: {error.message}") from error
+
+
+_INPUTS = ("scores", "seq_lens", "page_table", "row_starts", "out_offsets", "row_to_batch")
+_NUMBERS = dict.fromkeys(PAGED, ("page_bits",))
+_STRIDES = {
+    "score_stride": "scores",
+    "seq_stride": "seq_lens",
+    "table_stride": "page_table",
+    "out_stride": "out",
+    "raw_stride": "raw_out",
+}
+
+
+def _or_zero(tensor: Tensor | None) -> Tensor | int:
+    return 0 if tensor is None else tensor
 
 
 def covering_cases(kernels: Sequence[str]) -> list[Case]:
@@ -159,19 +177,28 @@ def edge_cases(edges: Mapping[str, Sequence[int]], *, k: int = 512) -> list[Case
 
 def build_problem(case: Case) -> Problem:
     """Tensors for a case; the same for the same case."""
-    generator = torch.Generator().manual_seed(case.length * 31 + case.k)
-    width = case.length + _TAIL_COLUMNS
-    lengths = (case.length, case.length // 3)
+    windowed = case.mode in WINDOWED
+    first = (case.start or 0) if windowed else 0
+    starts, lengths = (first, first + 2 if windowed and case.start else first), (case.length, case.length // 3)
+    width = max(starts) + case.length + _TAIL_COLUMNS
     scores = poisoned((_ROWS, width), torch.float32, row_padding=-width % 4 + 1, offset=case.head).tensor
     scores.fill_(TAILS[case.tail])
-    for row, length in enumerate(lengths):
-        scores[row, :length] = make_scores(case.scores, length, case.k, case.length + row)
+    for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        scores[row, start : start + length] = make_scores(case.scores, length, case.k, case.length + row)
     seq_lens = torch.full((_ROWS, case.seq_stride), _UNWRITTEN, dtype=torch.int32)[:, 0]
     seq_lens.copy_(torch.tensor(lengths))
-    table = None if case.mode == "indices" else _page_table(width, case.page_bits, generator)
+    rows = Rows(
+        scores,
+        seq_lens,
+        case.mode,
+        page_table=_page_table(case, width - max(starts)) if case.mode in PAGED else None,
+        page_bits=case.page_bits if case.mode in PAGED else 0,
+        row_starts=_words(starts) if windowed and case.start is not None else None,
+        out_offsets=_words(_OFFSETS) if case.mode == "ragged" else None,
+        row_to_batch=_words(_ROW_TO_BATCH) if case.mode == "packed" and case.mapped else None,
+    )
     raw = _output(case.k) if case.mode == "dual" else None
-    before = scores.contiguous().view(torch.int32).clone()
-    return Problem(case, scores, seq_lens, table, _output(case.k), raw, before)
+    return Problem(case, rows, _output(case.k), raw, scores.contiguous().view(torch.int32).clone())
 
 
 @dataclass(frozen=True)
@@ -196,22 +223,16 @@ class Call:
     @property
     def arguments(self) -> Mapping[str, object]:
         """Tensors and numbers as a caller passes them."""
-        names = ["scores", "seq_lens", "out", "k"]
-        if self.case.mode != "indices":
-            names += ["page_table", "page_bits"]
-        if self.case.mode == "dual":
-            names.append("raw_out")
         values = self.problem.values()
-        return {name: values[name] for name in names}
+        tensors = [name for name in (*_INPUTS, "out", "raw_out") if not isinstance(values[name], int)]
+        return {name: values[name] for name in (*tensors, "k", *_NUMBERS.get(self.case.mode, ()))}
 
     @property
     def rows(self) -> Sequence[Mapping[str, int]]:
         """Length and alignment of each row, as the kernels compute them."""
-        table, scores = self.problem.page_table, self.problem.scores
-        pages = None if table is None else table.shape[1]
-        lengths = topk.valid_lengths(self.problem.seq_lens, scores.shape[1], pages=pages, page_bits=self.case.page_bits)
-        heads = (scores[row].data_ptr() // scores.element_size() % 4 for row in range(_ROWS))
-        return [{"seq_len": length, "head": head} for length, head in zip(lengths.tolist(), heads, strict=True)]
+        rows, size = self.problem.rows, self.problem.scores.element_size()
+        heads = ((rows.scores[row].data_ptr() // size + rows.start(row)) % 4 for row in range(len(rows)))
+        return [{"seq_len": rows.length(row), "head": head} for row, head in enumerate(heads)]
 
     def fresh(self) -> Call:
         """The same call with poisoned outputs."""
@@ -254,7 +275,7 @@ def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str]) ->
 def verification_cases(*, full: bool) -> Iterator[Call]:
     """Calls for `verify`: the covering design, or every (scores, length, k)."""
     cases = full_cases(["select"]) if full else covering_cases(["select"])
-    long_rows = (Case("select", "normal", length, 2048, mode=mode) for length in LONG_LENGTHS for mode in topk.MODES)
+    long_rows = (Case("select", "normal", length, 2048, mode=mode) for length in LONG_LENGTHS for mode in MODES)
     return (Call(case, build_problem(case)) for case in chain(long_rows, cases))
 
 
@@ -270,6 +291,8 @@ def _case(row: Row) -> Case:
         head=int(row["head"]),
         seq_stride=int(row["seq_stride"]),
         page_bits=int(row["page_bits"]),
+        start=None if row["start"] == "none" else int(row["start"]),
+        mapped=row["mapped"] == "yes",
         order=row["order"],
     )
 
@@ -279,13 +302,19 @@ def _length(text: str, k: int) -> int:
     return k + int(text[1:] or 0) if text.startswith("k") else int(text)
 
 
-def _page_table(width: int, page_bits: int, generator: torch.Generator) -> Tensor:
+def _page_table(case: Case, columns: int) -> Tensor:
     """Distinct pages in random order, rows padded with garbage."""
-    pages = -(-width // (1 << page_bits))
-    table = torch.full((_ROWS, pages + _GUARD), _UNWRITTEN, dtype=torch.int32)
-    for row in range(_ROWS):
+    generator = torch.Generator().manual_seed(case.length * 31 + case.k)
+    count = _TABLES if case.mode == "packed" else _ROWS
+    pages = -(-columns // (1 << case.page_bits))
+    table = torch.full((count, pages + _GUARD), _UNWRITTEN, dtype=torch.int32)
+    for row in range(count):
         table[row, :pages] = torch.randperm(2 * pages, generator=generator)[:pages].to(torch.int32)
     return table[:, :pages]
+
+
+def _words(values: Sequence[int]) -> Tensor:
+    return torch.tensor(values, dtype=torch.int32)
 
 
 def _output(k: int) -> Poisoned:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsv4gen.base.errors import ManifestError
-from dsv4gen.base.expression_json import evaluate_json, names_json
+from dsv4gen.base.expression_json import choose_json, evaluate_json, names_json
 from dsv4gen.runtime.dispatch import host_axes, names_read
 
 Json = Mapping[str, Any]
@@ -172,11 +172,13 @@ def _tensor(entry: Json, options: Mapping[str, str]) -> TensorRule:
     dtype = options.get(entry["dtype"], entry["dtype"])
     if dtype not in TORCH_DTYPES:
         raise ManifestError(f"tensor {entry['name']} has the unknown dtype {dtype!r}")
+    shape = tuple(choose_json(size["tree"], options) for size in entry["shape"])
+    words = (tree if isinstance(tree, str) else size["text"] for tree, size in zip(shape, entry["shape"], strict=True))
     return TensorRule(
         name=entry["name"],
         dtypes=TORCH_DTYPES[dtype],
-        shape=tuple(size["tree"] for size in entry["shape"]),
-        shape_text=", ".join(size["text"] for size in entry["shape"]),
+        shape=shape,
+        shape_text=", ".join(words),
         strides=tuple(entry["strides"]),
         align=entry["align"],
         role=entry["role"],

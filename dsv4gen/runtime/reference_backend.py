@@ -60,16 +60,18 @@ class ReferenceBackend:
 
 def _topk_select(values: Values, options: Mapping[str, str]) -> None:
     from dsv4gen.reference import topk
+    from dsv4gen.reference.topk_rows import Rows
 
-    table = values.get("page_table")
-    found = topk.select(
+    optional = ("page_table", "row_starts", "out_offsets", "row_to_batch")
+    given = {name: values[name].cpu() for name in optional if values.get(name) is not None}
+    rows = Rows(
         values["scores"].cpu(),
         values["seq_lens"].cpu(),
-        int(values["out"].shape[1]),
-        mode=options["mode"],
-        page_table=None if table is None else table.cpu(),
+        options["mode"],
         page_bits=int(values.get("page_bits") or 0),
+        **given,
     )
+    found = topk.select(rows, int(values["out"].shape[1]))
     values["out"].copy_(found.out)
     if found.raw_out is not None:
         values["raw_out"].copy_(found.raw_out)

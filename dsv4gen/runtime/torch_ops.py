@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dsv4gen.base.expression_json import names_json
+from dsv4gen.base.expression_json import names_json, plain_names_json
 from dsv4gen.base.manifest import digest_json
 from dsv4gen.runtime.arguments import misuse
 from dsv4gen.runtime.backend import Function, make_outputs
@@ -174,7 +174,7 @@ def _numbers(entry: Mapping[str, Any], op: str) -> list[tuple[str, str]]:
     """Scalars, and sizes that no tensor shows, with torch's type."""
     tensors = entry["ops"][op]["tensors"]
     trees = [size["tree"] for tensor in tensors for size in tensor["shape"]]
-    known = {tree for tree in trees if isinstance(tree, str)}
+    known = {name for tree in trees for name in plain_names_json(tree)}
     known |= {stride for tensor in tensors for stride in tensor["strides"] if isinstance(stride, str)}
     kinds = {name: kind for name, kind, _ in entry["ops"][op]["params"]["fields"] if kind != "pointer"}
     kinds |= {name: "u32" for tree in trees for name in names_json(tree) if name in host_axes(entry)}

@@ -67,7 +67,7 @@ class Tensor(Model):
 
     Attributes:
         dtype: one of DTYPES, or the name of an option whose choices are DTYPES.
-        shape: elements per dimension, expressions over axes, constants and scalars.
+        shape: elements per dimension, expressions over axes, constants, scalars and options.
         strides: elements between neighbours per dimension; a plain new name declares a run-time stride.
         align: bytes the base address is a multiple of.
         when: the tensor exists only if this holds for the chosen options.

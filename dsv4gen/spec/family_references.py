@@ -166,15 +166,21 @@ def _check_dtype(family: FamilySpec, tensor: Tensor, findings: Findings, keys: t
 def _check_sizes(family: FamilySpec, op: Op, tensor: Tensor, findings: Findings, keys: tuple[str, ...]) -> None:
     sizes = {*_chosen_axes(family), *family.constants, *op.scalars, *RUNTIME_NAMES}
     for position, size in enumerate(tensor.shape or ()):
-        findings.names(size, sizes, *keys, "shape", position)
+        findings.names(size, sizes | set(family.options), *keys, "shape", position)
+        _check_quoted(family, size, findings, *keys, "shape", position)
     for position, stride in enumerate(tensor.strides or ()):
         findings.names(stride, sizes | stride_names(op), *keys, "strides", position)
     if tensor.when is not None:
         findings.names(tensor.when, family.options, *keys, "when")
-        used = [family.options[name] for name in identifiers(tensor.when) if name in family.options]
-        choices = {choice for option in used for choice in option.choices}
-        for word in quoted(tensor.when):
-            findings.known(word, choices, "no choice of the options named here", *keys, "when")
+        _check_quoted(family, tensor.when, findings, *keys, "when")
+
+
+def _check_quoted(family: FamilySpec, expression: str, findings: Findings, *keys: str | int) -> None:
+    """Quoted words are choices of the options that the expression reads."""
+    used = [family.options[name] for name in identifiers(expression) if name in family.options]
+    choices = {choice for option in used for choice in option.choices}
+    for word in quoted(expression):
+        findings.known(word, choices, "no choice of the options named here", *keys)
 
 
 def check_flags(families: Mapping[str, Loaded[FamilySpec]]) -> list[SpecError]:

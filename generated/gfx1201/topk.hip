@@ -146,10 +146,17 @@ struct Params {
   u32 k;
   u32 pages;
   u32 page_bits;
+  const i32* row_starts;
+  const i32* out_offsets;
+  const i32* row_to_batch;
+  u32 tables;
 };
-static_assert(sizeof(Params) == 96u, "the host packs this many bytes");
+static_assert(sizeof(Params) == 128u, "the host packs this many bytes");
 
-enum class Mode { indices, page_table, dual };
+enum class Mode { indices, page_table, dual, ragged, packed };
+
+DSV4_DEVICE constexpr bool is_paged(Mode mode) { return mode != Mode::indices && mode != Mode::ragged; }
+DSV4_DEVICE constexpr bool is_windowed(Mode mode) { return mode == Mode::ragged || mode == Mode::packed; }
 
 constexpr u32 kVector = 4u;  // scores per 16-byte load
 constexpr u32 kMaxK = 2048u;
@@ -240,12 +247,23 @@ DSV4_DEVICE Row row_window(const float* start, u32 length) {
 
 // -- output
 
-// What a slot gets: the position, or its place in the cache. A page's number is a load; callers keep several in flight.
+// The page table's row that serves a row of scores.
+template <Mode kMode>
+DSV4_DEVICE u32 table_row(const Params& params, u32 row) {
+  if constexpr (kMode == Mode::packed)
+    if (params.row_to_batch != nullptr) return static_cast<u32>(load_scalar(params.row_to_batch + row));
+  return row;
+}
+
+// What a slot gets: the position, its place in a concatenation of rows, or its place in the cache. A page's number is a
+// load; callers keep several in flight.
 template <Mode kMode>
 DSV4_DEVICE i32 entry_of(const Params& params, u32 row, i32 position) {
   if constexpr (kMode == Mode::indices) return position;
   if (position == kNothing) return kNothing;
-  const i32* table = params.page_table + static_cast<i64>(row) * params.table_stride;
+  if constexpr (kMode == Mode::ragged)
+    return static_cast<i32>(static_cast<u32>(position) + static_cast<u32>(load_scalar(params.out_offsets + row)));
+  const i32* table = params.page_table + static_cast<i64>(table_row<kMode>(params, row)) * params.table_stride;
   const u32 page = static_cast<u32>(load_scalar(table + (position >> params.page_bits)));
   return static_cast<i32>(page << params.page_bits | (static_cast<u32>(position) & ((1u << params.page_bits) - 1)));
 }
@@ -870,21 +888,38 @@ DSV4_DEVICE void resolve(Cut cut, u32 k, SharedSelect<Tile>& shared) {
   block_barrier();
 }
 
-// Valid columns of a row: never more than it has, nor than its pages hold.
+// First column of a row's window.
+template <Mode kMode>
+DSV4_DEVICE u32 window_start(const Params& params, u32 row) {
+  if constexpr (is_windowed(kMode))
+    if (params.row_starts != nullptr) return static_cast<u32>(load_scalar(params.row_starts + row));
+  return 0;
+}
+
+// Valid columns of a row: never more than it has from its window's start on, nor than its pages hold. None where the
+// start, read as unsigned, lies outside of the row, or where the page table has no such row.
 template <Mode kMode>
 DSV4_DEVICE u32 row_length(const Params& params, u32 row) {
   const i32 asked = load_scalar(params.seq_lens + static_cast<i64>(row) * params.seq_stride);
   u64 limit = params.width;
-  if constexpr (kMode != Mode::indices) {
+  if constexpr (is_windowed(kMode)) {
+    const u32 start = window_start<kMode>(params, row);
+    limit = start < limit ? limit - start : 0;
+  }
+  if constexpr (is_paged(kMode)) {
     const u64 paged = static_cast<u64>(params.pages) << params.page_bits;
     limit = paged < limit ? paged : limit;
   }
+  if constexpr (kMode == Mode::packed)
+    if (table_row<kMode>(params, row) >= params.tables) return 0;
   if (asked <= 0) return 0;
   return static_cast<u64>(asked) < limit ? static_cast<u32>(asked) : static_cast<u32>(limit);
 }
 
+template <Mode kMode>
 DSV4_DEVICE Row row_at(const Params& params, u32 row, u32 length) {
-  return row_window(params.scores + static_cast<i64>(row) * params.score_stride, length);
+  const float* scores = params.scores + static_cast<i64>(row) * params.score_stride;
+  return row_window(scores + window_start<kMode>(params, row), length);
 }
 
 template <Mode kMode, class Tile>
@@ -896,7 +931,7 @@ DSV4_DEVICE void select_row(const Params& params, SharedSelect<Tile>& shared) {
   const u32 k = params.k;
   const u32 number = block_x();
   const u32 seq_len = row_length<kMode>(params, number);
-  const Row row = row_at(params, number, seq_len);
+  const Row row = row_at<kMode>(params, number, seq_len);
   RowPath path = path_of<Tile>(seq_len, k, row.head);
   if (path == RowPath::trivial) return write_trivial<kMode, Tile::kThreads>(params, number, seq_len);
   RegisterRow<Tile> whole = load_row<Tile>(path, row);
@@ -1055,7 +1090,7 @@ DSV4_DEVICE void legacy_row(const Params& params, SharedLegacy& shared) {
   release_consumer();
   const u32 k = params.k;
   const u32 seq_len = row_length<kMode>(params, block_x());
-  const Row row = row_at(params, block_x(), seq_len);
+  const Row row = row_at<kMode>(params, block_x(), seq_len);
   if (seq_len <= k) return write_trivial<kMode, kThreads>(params, block_x(), seq_len);
   select_legacy<kMode, kThreads>(params, row, shared);
 }
@@ -1087,6 +1122,24 @@ DSV4_KERNEL(256, 4) void topk_dual_t256(DSV4_PARAMS(Params, params)) {
   select_row<Mode::dual, Tile>(params, shared);
 }
 
+// ---- entry: topk_ragged_t256 ----
+DSV4_KERNEL(256, 4) void topk_ragged_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_packed_t256 ----
+DSV4_KERNEL(256, 4) void topk_packed_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_row<Mode::packed, Tile>(params, shared);
+}
+
 // ---- entry: topk_indices_t512 ----
 DSV4_KERNEL(512, 2) void topk_indices_t512(DSV4_PARAMS(Params, params)) {
   using Tile = SelectTile<512, 8, 12, 1024>;
@@ -1112,6 +1165,24 @@ DSV4_KERNEL(512, 2) void topk_dual_t512(DSV4_PARAMS(Params, params)) {
   static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_ragged_t512 ----
+DSV4_KERNEL(512, 2) void topk_ragged_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 8, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_packed_t512 ----
+DSV4_KERNEL(512, 2) void topk_packed_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 8, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_row<Mode::packed, Tile>(params, shared);
 }
 
 // ---- entry: topk_indices_t1024 ----
@@ -1141,6 +1212,24 @@ DSV4_KERNEL(1024, 1) void topk_dual_t1024(DSV4_PARAMS(Params, params)) {
   select_row<Mode::dual, Tile>(params, shared);
 }
 
+// ---- entry: topk_ragged_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_ragged_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 4, 12, 2048>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 25760, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_packed_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_packed_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 4, 12, 2048>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 25760, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_row<Mode::packed, Tile>(params, shared);
+}
+
 // ---- entry: topk_v1_indices_t512 ----
 DSV4_KERNEL(512, 1) void topk_v1_indices_t512(DSV4_PARAMS(Params, params)) {
   static_assert(sizeof(SharedLegacy) <= 26648, "more shared memory than the plan proved to fit");
@@ -1160,4 +1249,18 @@ DSV4_KERNEL(512, 1) void topk_v1_dual_t512(DSV4_PARAMS(Params, params)) {
   static_assert(sizeof(SharedLegacy) <= 26648, "more shared memory than the plan proved to fit");
   DSV4_SHARED(SharedLegacy, shared);
   legacy_row<Mode::dual, 512>(params, shared);
+}
+
+// ---- entry: topk_v1_ragged_t512 ----
+DSV4_KERNEL(512, 1) void topk_v1_ragged_t512(DSV4_PARAMS(Params, params)) {
+  static_assert(sizeof(SharedLegacy) <= 26648, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(SharedLegacy, shared);
+  legacy_row<Mode::ragged, 512>(params, shared);
+}
+
+// ---- entry: topk_v1_packed_t512 ----
+DSV4_KERNEL(512, 1) void topk_v1_packed_t512(DSV4_PARAMS(Params, params)) {
+  static_assert(sizeof(SharedLegacy) <= 26648, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(SharedLegacy, shared);
+  legacy_row<Mode::packed, 512>(params, shared);
 }

@@ -9,16 +9,19 @@ TARGET: str
 FAMILY: str
 OPTIONS: Mapping[str, tuple[str, ...]]
 family: GeneratedFamily
-Mode = Literal["indices", "page_table", "dual"]
+Mode = Literal["indices", "page_table", "dual", "ragged", "packed"]
 
 def explain(op: str | None = None, *, options: Mapping[str, str] | None = None, **shape: int) -> Decision: ...
 def select(
     *,
     scores: Any,  # f32 [batch, width], in
     seq_lens: Any,  # i32 [batch], in
-    page_table: Any = None,  # i32 [batch, pages], in
+    page_table: Any = None,  # i32 [tables if mode == 'packed' else batch, pages], in
     out: Any = None,  # i32 [batch, k], out
     raw_out: Any = None,  # i32 [batch, k], out
+    row_starts: Any = None,  # i32 [batch], in
+    out_offsets: Any = None,  # i32 [batch], in
+    row_to_batch: Any = None,  # i32 [batch], in
     **numbers: Any,
 ) -> Any:
     """The k largest scores of each row, in no particular order; -1 past min(k, seq_len)."""

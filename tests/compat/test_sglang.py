@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import torch
 
-from dsv4gen.base.errors import ArgumentError, CaptureError, LoadError
+from dsv4gen.base.errors import ArgumentError, CaptureError
 from dsv4gen.compat import sglang
 from dsv4gen.reference.topk import Selection, check_selection
+from dsv4gen.reference.topk_rows import Rows
 from dsv4gen.runtime import platform
 from dsv4gen.runtime.platform import HostPlatform
 from dsv4gen.runtime.workspaces import WorkspacePool
@@ -47,7 +48,7 @@ def cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> stubs.StubDriver:
     driver, compiler = (stubs.build_library(tmp_path, name) for name in ("libcuda.so.1", "libnvrtc.so.13"))
     stubs.place(monkeypatch, driver, compiler)
     stub = stubs.open_stub(driver, "cuda")
-    stub.set("params_bytes", 96)
+    stub.set("params_bytes", 124)
     return stub
 
 
@@ -114,11 +115,41 @@ def test_wrong_calls() -> None:
         _call({**_inputs(), "page_tables": None}, out_raw_indices=torch.zeros(2, 16, dtype=torch.int32))
     with pytest.raises(ArgumentError, match="page_table is int64"):
         _call({**_inputs(), "page_tables": torch.zeros(2, 8, dtype=torch.int64)})
-    offsets = torch.zeros(2, dtype=torch.int32)
-    with pytest.raises(LoadError, match="no ragged mode yet"):
-        sglang.topk_transform_ragged_v2(torch.zeros(2, 8), offsets, out_offsets=offsets, out_indices=offsets)
-    with pytest.raises(ArgumentError, match="mode 'ragged' is not one of"):
-        sglang.prewarm(modes=["ragged"])
+    lengths, out = torch.zeros(2, dtype=torch.int32), torch.zeros(2, 4, dtype=torch.int32)
+    with pytest.raises(ArgumentError, match="out_offsets has size 3 in dimension 0; batch is 2"):
+        sglang.topk_transform_ragged_v2(
+            torch.zeros(2, 8), lengths, out_offsets=torch.zeros(3, dtype=torch.int32), out_indices=out
+        )
+    with pytest.raises(ArgumentError, match="row_starts is int64"):
+        sglang.topk_transform_ragged_v2(
+            torch.zeros(2, 8), lengths, out_offsets=lengths, out_indices=out, row_starts=lengths.long()
+        )
+    with pytest.raises(ArgumentError, match="mode 'pages' is not one of"):
+        sglang.prewarm(modes=["pages"])
+
+
+@pytest.mark.usefixtures("host")
+def test_the_ragged_call_passes_windows(cuda: stubs.StubDriver) -> None:
+    scores = torch.randn(2, 300)
+    starts, lengths, offsets = (torch.tensor(values, dtype=torch.int32) for values in ([7, 1], [200, 3], [1000, 0]))
+    out = torch.zeros(2, 16, dtype=torch.int32)
+    for row_starts in (starts, None):
+        sglang.topk_transform_ragged_v2(scores, lengths, out_offsets=offsets, out_indices=out, row_starts=row_starts)
+    assert [cuda.symbol(launch) for launch in cuda.launches()] == ["topk_ragged_t512"] * 2
+    params = [bytes(launch.params) for launch in cuda.launches()]
+    address = struct.unpack_from("<QQQQ", params[0])
+    assert address == (scores.data_ptr(), lengths.data_ptr(), 0, out.data_ptr())
+    assert struct.unpack_from("<QQQ", params[0], 96) == (starts.data_ptr(), offsets.data_ptr(), 0)
+    assert struct.unpack_from("<QQQ", params[1], 96) == (0, offsets.data_ptr(), 0)
+
+
+def test_the_reference_selects_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DSV4GEN_TARGET", "reference")
+    scores = torch.arange(20.0).view(2, 10)
+    words = [torch.tensor(values, dtype=torch.int32) for values in ([2, 0], [5, 2], [100, -1])]
+    out = torch.zeros(2, 3, dtype=torch.int32)
+    sglang.topk_transform_ragged_v2(scores, words[1], out_offsets=words[2], out_indices=out, row_starts=words[0])
+    assert out.tolist() == [[104, 103, 102], [-1, 0, -1]]
 
 
 def test_prewarmed_calls_may_be_captured(cuda: stubs.StubDriver, host: HostPlatform) -> None:
@@ -137,14 +168,8 @@ def test_the_reference_answers_behind_the_same_calls(monkeypatch: pytest.MonkeyP
     inputs = _inputs()
     raw = torch.zeros_like(inputs["out_page_indices"])
     _call(inputs, out_raw_indices=raw)
-    check_selection(
-        Selection(inputs["out_page_indices"], raw),
-        inputs["scores"],
-        inputs["seq_lens"],
-        mode="dual",
-        page_table=inputs["page_tables"],
-        page_bits=6,
-    )
+    rows = Rows(inputs["scores"], inputs["seq_lens"], "dual", page_table=inputs["page_tables"], page_bits=6)
+    check_selection(Selection(inputs["out_page_indices"], raw), rows)
 
 
 def test_workspaces_are_owned_per_device_and_stream(

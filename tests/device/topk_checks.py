@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 import dsv4gen
 from dsv4gen.base.errors import CaptureError, LoadError
-from dsv4gen.reference.topk import MODES, Selection, check_selection
+from dsv4gen.reference.topk import Selection, check_selection
+from dsv4gen.reference.topk_rows import MODES, PAGED, WINDOWED, Rows
 from dsv4gen.reference.topk_scores import SCORES, make_scores
 
 PAGE_BITS = 6
+INPUTS = ("scores", "seq_lens", "page_table", "row_starts", "out_offsets", "row_to_batch")
 POISON = 0x5A5A5A5A
 #: widths on both sides of the tile buckets, and what a row path needs: (width, k)
 SHAPES = ((1, 1), (600, 512), (4096, 512), (4097, 512), (8193, 1024), (16385, 2048), (65537, 2048), (262144, 512))
@@ -22,53 +24,54 @@ SHAPES = ((1, 1), (600, 512), (4096, 512), (4097, 512), (8193, 1024), (16385, 20
 
 @dataclass
 class Call:
-    """Inputs of one call on the card, and the same on the host for the judge."""
+    """Inputs of one call on the card."""
 
-    mode: str
-    scores: torch.Tensor
-    seq_lens: torch.Tensor
-    page_table: torch.Tensor | None
+    rows: Rows
     out: torch.Tensor
     raw_out: torch.Tensor | None
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of the loaded op."""
-        tensors = {"scores": self.scores, "seq_lens": self.seq_lens, "out": self.out}
-        if self.page_table is not None:
-            tensors["page_table"] = self.page_table
-        if self.raw_out is not None:
-            tensors["raw_out"] = self.raw_out
-        return {**tensors, **({} if self.mode == "indices" else {"page_bits": PAGE_BITS})}
+        tensors = {name: getattr(self.rows, name) for name in INPUTS}
+        tensors |= {"out": self.out, "raw_out": self.raw_out}
+        numbers = {"page_bits": PAGE_BITS} if self.rows.mode in PAGED else {}
+        return {**{name: tensor for name, tensor in tensors.items() if tensor is not None}, **numbers}
 
     def check(self) -> None:
-        """Judge what was written."""
-        table = None if self.page_table is None else self.page_table.cpu()
+        """Judge what was written, on the host."""
+        tensors = {name: getattr(self.rows, name) for name in INPUTS}
+        host = {name: None if tensor is None else tensor.cpu() for name, tensor in tensors.items()}
         raw = None if self.raw_out is None else self.raw_out.cpu()
-        check_selection(
-            Selection(self.out.cpu(), raw),
-            self.scores.cpu(),
-            self.seq_lens.cpu(),
-            mode=self.mode,
-            page_table=table,
-            page_bits=0 if self.mode == "indices" else PAGE_BITS,
-        )
+        check_selection(Selection(self.out.cpu(), raw), replace(self.rows, **host))
 
 
-def make_call(mode: str, rows: torch.Tensor, lengths: torch.Tensor, k: int, *, odd: bool = False) -> Call:
-    """Put rows on the card; `odd` starts them at 4-byte boundaries, with strides that are no multiple of a vector."""
-    batch, width = rows.shape
-    scores = rows.cuda()
-    if odd:
-        wide = torch.full((batch, width + 7), float("inf"), device="cuda")
-        wide[:, 3 : 3 + width] = scores
-        scores = wide[:, 3 : 3 + width]
-    seq_lens = torch.zeros(batch, 2, dtype=torch.int32, device="cuda")[:, 0] if odd else None
-    seq_lens = torch.empty(batch, dtype=torch.int32, device="cuda") if seq_lens is None else seq_lens
+def make_call(mode: str, scores: torch.Tensor, lengths: torch.Tensor, k: int, *, odd: bool = False) -> Call:
+    """Put rows on the card; `odd` starts them at 4-byte boundaries, with strides that are no multiple of a vector, and
+    in the modes that have windows at columns of their own."""
+    batch, width = scores.shape
+    seq_lens = torch.zeros(batch, 2 if odd else 1, dtype=torch.int32, device="cuda")[:, 0]
     seq_lens.copy_(lengths)
+    moved = odd and mode in WINDOWED
+    starts = torch.arange(batch, dtype=torch.int32) * 5 % 13 if moved else torch.zeros(batch, dtype=torch.int32)
+    wide = torch.full((batch, width + 7 + int(starts.max()) if batch else width), float("inf"), device="cuda")
+    first = 3 if odd else 0
+    for row, start in enumerate(starts.tolist()):
+        wide[row, first + start : first + start + width] = scores[row].cuda()
+    here = wide[:, first : wide.shape[1] - 4] if odd else scores.cuda()
     pages = -(-width // (1 << PAGE_BITS))
-    table = torch.randperm(batch * pages, dtype=torch.int32).view(batch, pages).cuda() if mode != "indices" else None
+    tables = torch.randperm((batch + 1) * pages, dtype=torch.int32).view(batch + 1, pages).cuda()
+    rows = Rows(
+        here,
+        seq_lens,
+        mode,
+        page_table=(tables if mode == "packed" else tables[:batch]) if mode in PAGED else None,
+        page_bits=PAGE_BITS if mode in PAGED else 0,
+        row_starts=starts.cuda() if moved else None,
+        out_offsets=torch.arange(batch, dtype=torch.int32).cuda() * 1000 - 5 if mode == "ragged" else None,
+        row_to_batch=(batch - torch.arange(batch, dtype=torch.int32)).cuda() if mode == "packed" and odd else None,
+    )
     out = torch.full((batch, k), POISON, dtype=torch.int32, device="cuda")
-    return Call(mode, scores, seq_lens, table, out, out.clone() if mode == "dual" else None)
+    return Call(rows, out, out.clone() if mode == "dual" else None)
 
 
 def lengths_for(batch: int, width: int, k: int) -> torch.Tensor:
@@ -122,8 +125,8 @@ def graph(replays: int = 100) -> str:
         loaded(**call.arguments())
     generator = torch.Generator().manual_seed(1)
     for _ in range(replays):
-        call.scores.copy_(torch.randn(8, width, generator=generator))
-        call.seq_lens.copy_(torch.randint(-2, width + 2, (8,), generator=generator, dtype=torch.int32))
+        call.rows.scores.copy_(torch.randn(8, width, generator=generator))
+        call.rows.seq_lens.copy_(torch.randint(-2, width + 2, (8,), generator=generator, dtype=torch.int32))
         call.out.fill_(POISON)
         captured.replay()
         call.check()
@@ -212,7 +215,7 @@ def compiled() -> str:
 
         call = make_call("page_table", torch.randn(4, 5000), lengths_for(4, 5000, 512), 512)
         function = torch.compile(step, backend=backend, fullgraph=True)
-        result = function(call.scores, call.seq_lens, call.page_table, call.out)
+        result = function(call.rows.scores, call.rows.seq_lens, call.rows.page_table, call.out)
         call.check()
         if not torch.equal(result, call.out + 1):
             return f"WRONG: {backend} returned something else"
@@ -225,10 +228,16 @@ def opcheck() -> str:
     dsv4gen.load("topk")
     for mode in MODES:
         call = make_call(mode, torch.randn(3, 700), torch.tensor([700, 3, 0]), 16)
-        bits = 0 if mode == "indices" else PAGE_BITS
-        args = (call.scores, call.seq_lens, call.page_table, call.out, call.raw_out, bits)
-        torch.library.opcheck(torch.ops.dsv4gen.topk_select, args, {"option_mode": mode})
+        op = torch.ops.dsv4gen.topk_select
+        given = call.arguments()
+        args = tuple(given.get(argument.name, 0 if argument.name == "page_bits" else None) for argument in _taken(op))
+        torch.library.opcheck(op, args, {"option_mode": mode})
     return f"{len(MODES)} modes"
+
+
+def _taken(op: Any) -> list[Any]:
+    """The op's arguments in front of its options."""
+    return [argument for argument in op.default._schema.arguments if not argument.kwarg_only]
 
 
 def another_target() -> str:

@@ -17,7 +17,7 @@ from dsv4gen.emit.select import known_targets
 from dsv4gen.interpret import shared_worker
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.reference.case import Case
-from dsv4gen.reference.topk import MODES
+from dsv4gen.reference.topk_rows import MODES
 from dsv4gen.render.render import render_triton
 from dsv4gen.spec import load_specs
 from dsv4gen.verify.simt import SimtFamily

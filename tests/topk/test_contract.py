@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from dsv4gen.reference.topk_cases import Case, Problem, build_problem
+from dsv4gen.reference.topk_rows import WINDOWED
 from dsv4gen.reference.topk_scores import SCORES, Draw
 from tests.topk.host import HostTopk, labels, topk_plan
+from tests.topk.windows import run_windows
 
 LABELS = labels(topk_plan())
 
@@ -18,7 +20,7 @@ LABELS = labels(topk_plan())
 def problem_of(case: Case, row: Tensor) -> Problem:
     """The case's problem with the first row's scores replaced."""
     problem = build_problem(case)
-    problem.scores[0, : len(row)] = row
+    problem.rows.valid(0).copy_(row)
     return replace(problem, scores_before=problem.scores.contiguous().view(torch.int32).clone())
 
 
@@ -55,7 +57,7 @@ def test_few_numbers_among_nan(host: HostTopk, label: str) -> None:
 @pytest.mark.parametrize("mode", ["indices", "dual"])
 def test_lengths_are_clamped(host: HostTopk, label: str, mode: str) -> None:
     problem = build_problem(Case(label, "normal", 3000, 512, mode=mode, page_bits=6))
-    problem.seq_lens.copy_(torch.tensor([2**31 - 1, -(2**31)]))
+    problem.rows.seq_lens.copy_(torch.tensor([2**31 - 1, -(2**31)]))
     launch(host, replace(problem, scores_before=problem.scores.contiguous().view(torch.int32).clone()))
     assert problem.out.tensor[1].tolist() == [-1] * 512
 
@@ -63,9 +65,10 @@ def test_lengths_are_clamped(host: HostTopk, label: str, mode: str) -> None:
 @pytest.mark.parametrize("label", LABELS)
 def test_rows_end_with_their_pages(host: HostTopk, label: str) -> None:
     problem = build_problem(Case(label, "normal", 3000, 512, mode="page_table", page_bits=6))
-    assert problem.page_table is not None
-    launch(host, replace(problem, page_table=problem.page_table[:, :20]))
-    launch(host, replace(problem, page_table=problem.page_table[:, :5]))
+    table = problem.rows.page_table
+    assert table is not None
+    for pages in (20, 5):
+        launch(host, replace(problem, rows=replace(problem.rows, page_table=table[:, :pages])))
     assert (problem.out.tensor[0] != -1).sum() == 5 * 64
 
 
@@ -79,6 +82,21 @@ def test_scores_of_trivial_rows_are_not_read(host: HostTopk, label: str) -> None
     values["scores"] = 0
     host.launch_values(instance, values, 2)  # type: ignore[arg-type]
     problem.check()
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("mode", WINDOWED)
+def test_windows_begin_anywhere(host: HostTopk, label: str, mode: str) -> None:
+    for start in (0, 1, 2, 3, 4, 7, 4096, 4099):
+        host.run(Case(label, "normal", 1500, 512, mode=mode, tail="1e30", page_bits=6, start=start, mapped=True))
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("mode", WINDOWED)
+def test_windows_end_with_the_row(host: HostTopk, label: str, mode: str) -> None:
+    """A start outside of the row leaves nothing, one inside what lies behind it; nor is there anything without a
+    page table."""
+    run_windows(host, label, mode)
 
 
 #: barriers of a row at 12-bit bins: before and after counting, two in the search, one after collecting; ranking adds

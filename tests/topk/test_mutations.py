@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from dsv4gen.base.errors import EmulationError, VerifyError
 from dsv4gen.reference.topk_cases import ORDERS, Case
 from tests.topk.host import HostTopk, only, topk_plan
+from tests.topk.windows import MODE as PACKED
+from tests.topk.windows import run_windows
 
 LABEL, MODE = "topk_t256", "indices"
 WAVE_BUGS = ("ballot_low_half", "shuffle_without_width", "lane_mask_32bit")
 MISSING_PIECES = ("missing_barrier", "missing_validity")
+WINDOW_BUGS = ("window_past_row", "unchecked_table_row")
 #: register and streaming rows with many winners, ranked ties, staged ties that are narrowed, and padding that would win
 CASES = [
     Case(LABEL, scores, length, k, head=1, order=order)
@@ -48,3 +52,16 @@ def test_wave_bug_is_harmless_on_wave32(mutation: str) -> None:
 @pytest.mark.parametrize("mutation", MISSING_PIECES)
 def test_missing_piece_shows_everywhere(mutation: str, wave: int) -> None:
     assert failing(wave, mutation)
+
+
+def run_windows_with(wave: int, *mutations: str) -> None:
+    plan = only(topk_plan(), [f"topk_{PACKED}_t256"])
+    run_windows(HostTopk(plan, wave, frozenset(mutations)), LABEL)
+
+
+@pytest.mark.parametrize("wave", [32, 64])
+@pytest.mark.parametrize("mutation", WINDOW_BUGS)
+def test_window_bug_shows_everywhere(mutation: str, wave: int) -> None:
+    run_windows_with(wave)
+    with pytest.raises((VerifyError, EmulationError)):
+        run_windows_with(wave, mutation)
