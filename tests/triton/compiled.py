@@ -17,8 +17,10 @@ from tests.triton.modules import module, plan, rendered
 TARGETS = (
     "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120",
 )  # fmt: skip
-#: where the tiles of large work are compiled too; they differ in the number of warps only
+#: where the tiles of large work are compiled too; they differ in the number of rows only
 WIDE_TARGETS = ("gfx950", "gfx1201", "sm_90")
+#: rows of a program where work is small
+SMALL_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,12 @@ class Variant:
     function: str
     dialect: str
     decode: str
-    warps: int
+    rows: int
 
     @property
     def name(self) -> str:
         """For messages and tables."""
-        return f"{self.target} {self.function} {self.dialect} {self.decode} {self.warps} warps"
+        return f"{self.target} {self.function} {self.dialect} {self.decode} {self.rows} rows"
 
 
 @lru_cache(maxsize=1)
@@ -60,12 +62,12 @@ def requests(target: str) -> dict[Variant, TritonKernel]:
     for request in triton_requests(plan(target), rendered(target), module(target)):
         dialect = str(request.constexprs["DIALECT"])
         native = dialect in native_dialects(target)
-        warps = int(request.options["num_warps"])
-        variant = Variant(target, request.function, dialect, "native" if native else "integer", warps)
-        if warps > 1 and target not in WIDE_TARGETS:
+        rows = int(request.constexprs["ROWS"] or 0)
+        variant = Variant(target, request.function, dialect, "native" if native else "integer", rows)
+        if request.function == "gather_scope" and rows > SMALL_ROWS and target not in WIDE_TARGETS:
             continue
         found[variant] = request
-        if native and request.function == "gather_scope" and warps == 1:
+        if native and request.function == "gather_scope" and rows == SMALL_ROWS:
             twin = replace(request, constexprs={**request.constexprs, "NATIVE": False})
             found[replace(variant, decode="integer")] = twin
     return found
@@ -86,7 +88,7 @@ def compile_all() -> Mapping[Variant, TritonObject]:
 
 def vector_instructions(assembly: str) -> int:
     """Arithmetic instructions of the kernel: VALU on AMD, anything but memory and control flow in PTX."""
-    amd = re.findall(r"^\tv_\w+", assembly.split("s_endpgm")[0], re.MULTILINE)
+    amd = re.findall(r"^\tv_\w+", assembly.rpartition("s_endpgm")[0], re.MULTILINE)
     if amd:
         return len(amd)
     body = assembly[assembly.index(".entry") :]
@@ -108,13 +110,13 @@ def access_widths(assembly: str) -> dict[str, int]:
 def table() -> str:
     """The resource table as text, native beside integer."""
     lines = [
-        "| target | kernel | warps | dialect | decode | registers | spills | shared | arithmetic | blocks per unit |"
+        "| target | kernel | rows | dialect | decode | registers | spills | shared | arithmetic | blocks per unit |"
     ]
     lines.append("|---|---|---|---|---|---|---|---|---|---|")
     for variant, built in compile_all().items():
         (kernel,) = built.code.kernels
         blocks = kernel.occupancy.blocks if kernel.occupancy else 0
-        cells = (variant.target, variant.function, variant.warps, variant.dialect, variant.decode)
+        cells = (variant.target, variant.function, variant.rows, variant.dialect, variant.decode)
         figures = (kernel.vector_registers, kernel.spilled_registers, built.shared_bytes)
         arithmetic = vector_instructions(built.code.assembly or "")
         lines.append(f"| {' | '.join(map(str, (*cells, *figures, arithmetic, blocks)))} |")

@@ -19,7 +19,7 @@ from dsv4gen.target import resolve_target
 
 FAMILY = "gather_dequant"
 #: what a small test needs to reach the tiles and paths of large work
-SMALL_THRESHOLDS = (("fused_rows: 150000", "fused_rows: 40"), ("fixed_rows: 32768", "fixed_rows: 20"))
+SMALL_THRESHOLDS = (("fused_rows: 150000", "fused_rows: 40"), ("few_rows: 12288", "few_rows: 20"))
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,7 @@ from dsv4gen.reference.gather_dequant import V4, gather_dequant
 from dsv4gen.reference.gather_dequant_cases import Case, build_case
 
 SIZES = [(1, 128), (1, 640), (16, 640), (64, 640), (128, 640), (512, 640), (512, 2048)]
-LANES_PER_ROW, WARPS = (4, 8, 16, 32), (1, 2, 4)
+ROWS = (2, 4, 8)
 PAGE_SIZE, PAGES = 64, 8192
 ROTATED_BYTES = 200_000_000
 REPLAY_US = 2000.0
@@ -106,7 +106,7 @@ def inputs(tokens: int, width: int, pool: Tensor) -> Iterator[tuple[Tensor, Tens
 
 
 def kernel_call(
-    module: ModuleType, pool: Tensor, sets: tuple[Tensor, Tensor, Tensor], rows: int, warps: int, native: bool
+    module: ModuleType, pool: Tensor, sets: tuple[Tensor, Tensor, Tensor], rows: int, native: bool
 ) -> Callable[[], None]:
     """One launch of the single-scope kernel with a tile of one's choice."""
     indices, out, mask = sets
@@ -114,7 +114,7 @@ def kernel_call(
     grid = (tokens * -(-width // rows),)
     numbers = (width, PAGES, PAGE_SIZE, 1, 0, pool.stride(0), *indices.stride(), 0, *out.stride()[:2], *mask.stride())
     constants: dict[str, Any] = {"DIALECT": "e4m3fn", "HAS_LENGTHS": False, "NATIVE": native, "ROWS": rows}
-    constants |= {"num_warps": warps, "num_stages": 1, "enable_fp_fusion": False}
+    constants |= {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True}
     return lambda: module.gather_scope[grid](pool, indices, indices, out, mask, *numbers, **constants)
 
 
@@ -127,15 +127,13 @@ def sweep(module: ModuleType) -> None:
     for tokens, width in SIZES:
         sets = list(inputs(tokens, width, pool))
         found = []
-        for lanes in LANES_PER_ROW:
-            for warps in WARPS:
-                for native in (False, True):
-                    rows = 32 * warps // lanes
-                    calls = [kernel_call(module, pool, one, rows, warps, native) for one in sets]
-                    found.append((timed(calls), lanes, warps, native))
+        for rows in ROWS:
+            for native in (False, True):
+                calls = [kernel_call(module, pool, one, rows, native) for one in sets]
+                found.append((timed(calls), rows, native))
         found.sort()
         share = tokens * width * ROW_BYTES / ceiling
-        shown = "; ".join(f"{us:.2f} l{lanes} w{warps} {'native' if n else 'integer'}" for us, lanes, warps, n in found)
+        shown = "; ".join(f"{us:.2f} r{rows} {'native' if n else 'integer'}" for us, rows, n in found)
         print(f"{tokens}x{width}: floor {share:.2f} us: {shown}", flush=True)
         expected = torch.empty(1, min(width, 256), V4.width, dtype=torch.bfloat16)
         check_mask = torch.empty(expected.shape[:2], dtype=torch.bool)

@@ -48,7 +48,7 @@ def test_native_conversion_executes_fewer_instructions() -> None:
     for target, dialect in (("gfx942", "e4m3fnuz"), ("gfx950", "e4m3fn")):
         executed = {}
         for variant, request in compiled.requests(target).items():
-            if (variant.function, variant.dialect, variant.warps) == ("gather_scope", dialect, 1):
+            if (variant.function, variant.dialect, variant.rows) == ("gather_scope", dialect, compiled.SMALL_ROWS):
                 case = build_case({**SHAPE, "width": 64}, dialect=dialect)
                 executed[variant.decode] = emulated.launch(target, request, built[variant], case).instructions
         assert executed["native"] < 0.95 * executed["integer"], executed
