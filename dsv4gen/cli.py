@@ -239,6 +239,48 @@ def bench(
     sys.exit(EXIT_FINDINGS if any(row.problem for row in result.rows) else 0)
 
 
+@main.command()
+@click.argument("cell", required=False)
+@_targets
+@_families
+@click.option("--html", type=click.Path(path_type=Path), metavar="DIR", help="Write DIR/index.html, one file.")
+@click.option(
+    "--verify",
+    "verify_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="Results that verify --out wrote; default: those kept on this machine.",
+)
+@click.option(
+    "--bench",
+    "bench_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="Times that bench --json wrote.",
+)
+@_json
+def report(
+    cell: str | None,
+    targets: tuple[str, ...],
+    families: tuple[str, ...],
+    html: Path | None,
+    verify_files: tuple[Path, ...],
+    bench_files: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """What is built, proven, compiled, executed and measured, for all families and targets.
+
+    CELL, such as gfx950/topk, prints one of them with all its reasons.
+    """
+    from dsv4gen.emit.select import select_targets
+    from dsv4gen.report.command import run
+
+    chosen = select_targets(targets) if targets else ()
+    sys.exit(run(chosen, families, cell or "", html, verify_files, bench_files, as_json))
+
+
 @main.command(name="list")
 @_json
 def list_command(as_json: bool) -> None:

@@ -152,13 +152,18 @@ def _make_tree(specs: Specs, target: str, families: Sequence[str], request: Requ
     plans = make_plans(specs, target, families)
     files: dict[str, bytes] = {"__init__.py": _package_text(target).encode()}
     for plan in plans:
-        files.update(_family_files(plan))
+        files.update(family_files(plan))
     kept, kept_files = _carried(request, target, families)
     files.update(kept_files)
     return TargetTree(files, make_manifest(plans[0].target, (*kept, *families), files))
 
 
-def _family_files(plan: FamilyPlan) -> dict[str, bytes]:
+def family_files(plan: FamilyPlan) -> dict[str, bytes]:
+    """Every file of one family by its name in the target's folder, plan and maps included.
+
+    Raises:
+        TemplateError, LintError, Problems: a template that cannot be rendered, or text that must not be written.
+    """
     from dsv4gen.base.manifest import canonical_json
     from dsv4gen.emit.manifest import plan_files
     from dsv4gen.lint import check_file

@@ -44,6 +44,16 @@ def load_specs(*roots: Path) -> Specs:
     Raises:
         SpecError, Problems: every mistake found, each with file, line and column; a name described twice.
     """
+    specs, errors = read_specs(*roots)
+    raise_all(errors)
+    return specs
+
+
+def read_specs(*roots: Path) -> tuple[Specs, list[DsvError]]:
+    """What `load_specs` loads, and every mistake; files that could not be read as their kind are left out.
+
+    For reports on specs with mistakes. Nothing may be generated from specs that have any.
+    """
     errors: list[DsvError] = []
     families = _load_kind(roots, "families", FamilySpec, "family", errors)
     platforms = _load_kind(roots, "platforms", PlatformSpec, "target", errors)
@@ -52,8 +62,7 @@ def load_specs(*roots: Path) -> Specs:
         errors.extend(check_family(loaded))
     specs = Specs(families, platforms, tuning)
     errors.extend(_check_together(roots, specs))
-    raise_all(errors)
-    return specs
+    return specs, errors
 
 
 def _load_kind(

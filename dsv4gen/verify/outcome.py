@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dsv4gen.console import say, table
 
-KIND = "dsv4gen.verify"
+KIND = "dsv4gen verify"
 SCHEMA = 1
 
 RESOURCE_HEAD = (

@@ -61,9 +61,9 @@ def test_an_unwritable_cache_is_no_error_and_an_unwritable_file_is(monkeypatch: 
     [
         ("{", "not readable as JSON"),
         ("[]", "not results of dsv4gen verify: kind is None"),
-        ('{"kind": "dsv4gen.bench"}', "not results of dsv4gen verify: kind is 'dsv4gen.bench'"),
-        ('{"kind": "dsv4gen.verify", "schema": 99}', "results of schema 99; this dsv4gen reads schema 1"),
-        ('{"kind": "dsv4gen.verify", "schema": 1}', "targets: field required"),
+        ('{"kind": "dsv4gen bench"}', "not results of dsv4gen verify: kind is 'dsv4gen bench'"),
+        ('{"kind": "dsv4gen verify", "schema": 99}', "results of schema 99; this dsv4gen reads schema 1"),
+        ('{"kind": "dsv4gen verify", "schema": 1}', "targets: field required"),
     ],
 )
 def test_other_files_are_named(tmp_path: Path, text: str, expected: str) -> None:
