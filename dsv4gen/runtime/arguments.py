@@ -193,6 +193,8 @@ def _layout_problems(table: CallTable, rule: TensorRule, tensor: Any, bound: Bou
 
 def _overlap_problems(rule: TensorRule, tensor: Any) -> Iterator[str]:
     """Two entries of an output at one address, as in an expanded tensor or a sliding window."""
+    if 0 in tensor.shape:
+        return
     dimensions = sorted((int(stride), int(size)) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     span = 1
     for stride, size in dimensions:
