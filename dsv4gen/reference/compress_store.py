@@ -159,7 +159,7 @@ def check_stored(
 
 
 def _check_rows(data: Tensor, scales: Tensor, rows: Tensor, record: str, quant: Quantizer, name: str) -> None:
-    slack = TIE * rows.abs() + TIE_OF_ROW * rows.abs().amax(-1, keepdim=True)
+    slack = TIE * rows.abs() + TIE_OF_ROW * rows.nan_to_num(0, 0, 0).abs().amax(-1, keepdim=True)
     candidates = [rows - slack, rows, rows + slack]
     if record == "bf16":
         _check_bf16(data, candidates, name)
