@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 import tests.compress.test_mutations as compress
+import tests.qk_norm_rope.test_mutations as qk_norm_rope
 import tests.sparse_decode.test_mutations as sparse_decode
 import tests.topk.test_mutations as topk
 import tests.triton.test_mutations as gather_dequant
@@ -17,6 +18,7 @@ TABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "gather_dequant": gather_dequant.MUTATIONS,
     "sparse_decode": sparse_decode.MUTATIONS,
     "compress": compress.MUTATIONS,
+    "qk_norm_rope": qk_norm_rope.MUTATIONS,
 }
 
 

@@ -16,6 +16,8 @@ from dsv4gen.reference.compress import Geometry, rms_norm, rotate
 from dsv4gen.reference.compress_bench import EPS
 from dsv4gen.reference.compress_store import quantizer, store_rows
 from dsv4gen.reference.paged_bench import few_tokens
+from dsv4gen.reference.qk_norm_rope import RotaryTable, keys, query_heads
+from dsv4gen.reference.qk_norm_rope import rms_norm as norm_heads
 from dsv4gen.reference.sparse_decode import Scope, attend
 from dsv4gen.reference.workload import Request
 from dsv4gen.runtime.call_table import make_table
@@ -66,6 +68,23 @@ def by_state_machine(made: Prepared) -> Written:
     return {name: values[name] for name in ("cache", "state")}
 
 
+def by_heads(made: Prepared) -> Written:
+    """The reference of norm, rotation and store on all tokens."""
+    values: Any = {name: v.clone() if isinstance(v, torch.Tensor) else v for name, v in made.arguments.items()}
+    if made.request.op == "qk_norm":
+        q, k = norm_heads(values["q"], None, EPS), norm_heads(values["k"], values["k_weight"], EPS)
+        return {"q_out": q.bfloat16(), "k_out": k.bfloat16()}
+    table, written = RotaryTable("interleaved", values["cosines"]), {}
+    if "q" in values:
+        written["q_out"] = query_heads(values["q"], values["positions"], table, eps=EPS).bfloat16()
+    if "kv" in values:
+        rows = keys(values["kv"], values["positions"], table, eps=EPS, weight=values["kv_weight"]).float()
+        quant = quantizer("e4m3fn", source="f32")
+        store_rows(values["cache"], values["page_size"], values["slots"], rows, "v4_584", quant)
+        written["cache"] = values["cache"]
+    return written
+
+
 def last_row_lost(written: Written) -> None:
     """The last row of the first output holds what the one before does."""
     first = next(iter(written.values()))
@@ -108,6 +127,11 @@ CASES: list[tuple[str, str, dict[str, int], dict[str, str], Callable[[Prepared],
     ("compress", "decode", {"ratio": 4, "batch": 2, "completing": 0}, {}, by_state_machine, state_kept),
     ("compress", "prefill", {"ratio": 4, "tokens": 30}, {}, by_state_machine, other_code),
     ("compress", "prefill", {"ratio": 128, "tokens": 300}, {"state_dtype": "bf16"}, by_state_machine, other_code),
+    ("qk_norm_rope", "qk_norm_rope_store", {"tokens": 3, "heads": 5}, {}, by_heads, last_row_lost),
+    ("qk_norm_rope", "qk_norm_rope_store", {"tokens": 3, "heads": 5}, {}, by_heads, other_code),
+    ("qk_norm_rope", "q_norm_rope", {"tokens": 9, "heads": 1}, {}, by_heads, last_row_lost),
+    ("qk_norm_rope", "k_norm_rope_store", {"tokens": 300}, {}, by_heads, other_code),
+    ("qk_norm_rope", "qk_norm", {"tokens": 3, "heads": 2}, {}, by_heads, last_row_lost),
 ]  # fmt: skip
 
 
