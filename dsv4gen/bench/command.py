@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dsv4gen.base.errors import UsageError
+from dsv4gen.base.manifest import Manifest
 from dsv4gen.bench import machine
 from dsv4gen.bench.cells import Wanted, cells_of
 from dsv4gen.bench.compare import NOISE, suspects
@@ -52,7 +53,8 @@ def run(
     for name in asked.families:
         cells_of(name, any_entry(name), asked.wanted)
     card = machine.card(asked.device)
-    entries = {name: entry_of(name, card) for name in asked.families or families(str(card.target))}
+    manifests = {name: manifest_for(name, card) for name in asked.families or families(str(card.target))}
+    entries = {name: manifest.families[name] for name, manifest in manifests.items()}
     cells = [cell for name, entry in entries.items() for cell in cells_of(name, entry, asked.wanted)]
     stopwatch = CudaStopwatch(asked.device)
     device = f"cuda:{asked.device}"
@@ -63,7 +65,8 @@ def run(
     if old is not None:
         rows = second_look(bench, old, rows, noise)
     described = {**machine.describe(asked.device), **{name: text for name, text in versions.items() if name != "torch"}}
-    return Result(datetime.date.today().isoformat(), described, rates, tuple(rows), missing)
+    digests = {name: manifest.family_digest(name) for name, manifest in manifests.items()}
+    return Result(datetime.date.today().isoformat(), described, rates, tuple(rows), missing, digests)
 
 
 def second_look(bench: Bench, old: Result, rows: Sequence[Row], noise: float) -> list[Row]:
@@ -79,8 +82,8 @@ def second_look(bench: Bench, old: Result, rows: Sequence[Row], noise: float) ->
     return [better(row) for row in rows]
 
 
-def entry_of(family: str, card: Any) -> Mapping[str, Any]:
-    """The manifest entry of a family for a card.
+def manifest_for(family: str, card: Any) -> Manifest:
+    """The manifest that `load` takes a family from on a card.
 
     Raises:
         LoadError: nothing is generated for it.
@@ -88,8 +91,7 @@ def entry_of(family: str, card: Any) -> Mapping[str, Any]:
     from dsv4gen.base import paths
     from dsv4gen.runtime import selection
 
-    accepted = selection.choose(family, card.target, str(card), paths.generated())
-    return accepted.manifest.families[family]
+    return selection.choose(family, card.target, str(card), paths.generated()).manifest
 
 
 def _peers(words: Sequence[str]) -> Sequence[str]:

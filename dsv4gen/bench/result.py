@@ -54,6 +54,7 @@ class Result:
         date: the day, ISO.
         machine: the card and versions; those of peers too.
         missing: peers that are not installed, with the reason.
+        digests: what was timed: `Manifest.family_digest` by family.
     """
 
     date: str
@@ -61,6 +62,7 @@ class Result:
     rates: Rates
     rows: tuple[Row, ...]
     missing: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -93,7 +95,8 @@ def read_result(path: Path) -> Result:
         raise UsageError(f"not a result of {KIND} schema {SCHEMA}", place=place, remedy="write one with bench --json")
     try:
         rows = tuple(_row(row) for row in data["rows"])
-        return Result(data["date"], data["machine"], Rates(**data["rates"]), rows, data["missing"])
+        rates, digests = Rates(**data["rates"]), data.get("digests", {})
+        return Result(data["date"], data["machine"], rates, rows, data["missing"], digests)
     except (KeyError, TypeError) as error:
         raise UsageError(f"a damaged result: {error!r}", place=place, remedy="write it again") from error
 

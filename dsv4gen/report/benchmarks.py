@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dsv4gen.base import paths
-from dsv4gen.base.errors import Place, ResultsError
-from dsv4gen.report.model import Bench, Chart, Measurement, Series, Time
-
-KIND = "dsv4gen bench"
-SCHEMA = 1
-#: ways of timing, the one that is compared first
-WAYS = ("chained", "isolated", "eager")
-
-_REMEDY = "run: dsv4gen bench --json FILE"
+from dsv4gen.bench.result import WAYS, Result, Row, read_result
+from dsv4gen.report.model import Bench, Chart, Measurement, Series
 
 
 @dataclass(frozen=True)
@@ -34,56 +25,36 @@ def read_measured(path: Path) -> list[Measured]:
     """Everything a file of times says, by family.
 
     Raises:
-        ResultsError: missing, not JSON, not times of bench, of another schema, or damaged.
+        UsageError: missing, not JSON, not times of bench, of another schema, or damaged.
     """
-    place = Place(paths.display(path))
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ResultsError("there is no such file", place=place, remedy=_REMEDY) from None
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"not readable as JSON: {error}", place=place, remedy=_REMEDY) from error
-    kind, schema = (data.get("kind"), data.get("schema")) if isinstance(data, dict) else (None, None)
-    if kind != KIND:
-        raise ResultsError(f"not times of dsv4gen bench: kind is {kind!r}", place=place, remedy=_REMEDY)
-    if schema != SCHEMA:
-        message = f"times of schema {schema!r}; this dsv4gen reads schema {SCHEMA}"
-        raise ResultsError(message, place=place, remedy=_REMEDY)
-    try:
-        return list(_measured(data, place.file))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ResultsError(f"damaged: {error!r}", place=place, remedy=_REMEDY) from error
+    result = read_result(path)
+    return [
+        _measured(result, family, paths.display(path)) for family in dict.fromkeys(r.cell.family for r in result.rows)
+    ]
 
 
-def _measured(data: Mapping[str, Any], file: str) -> Iterator[Measured]:
-    families = dict.fromkeys(row["cell"]["family"] for row in data["rows"])
-    for family in families:
-        rows = tuple(_row(row) for row in data["rows"] if row["cell"]["family"] == family)
-        way = next((way for way in WAYS if any(way in row.times for row in rows)), WAYS[0])
-        bench = Bench(file, data["date"], dict(data["machine"]), way, rows, tuple(charts(rows, way)))
-        yield Measured(data["machine"]["target"], family, data.get("digests", {}).get(family, ""), bench)
+def _measured(result: Result, family: str, file: str) -> Measured:
+    rows = tuple(_measurement(row) for row in result.rows if row.cell.family == family)
+    way = next((way for way in WAYS if any(way in row.times for row in rows)), WAYS[0])
+    bench = Bench(file, result.date, dict(result.machine), way, rows, tuple(charts(rows, way)))
+    return Measured(result.machine.get("target", ""), family, result.digests.get(family, ""), bench)
 
 
-def _row(row: Mapping[str, Any]) -> Measurement:
-    cell, times = row["cell"], {way: _time(timing) for way, timing in row["times"].items()}
-    peers = {name: peer["times"].get(WAYS[0]) for name, peer in row["peers"].items()}
+def _measurement(row: Row) -> Measurement:
+    peers = {name: peer.times[WAYS[0]] for name, peer in row.peers.items() if WAYS[0] in peer.times}
     return Measurement(
-        group=cell["group"],
-        op=cell["op"],
-        options=dict(cell["options"]),
-        shape=dict(cell["shape"]),
-        path=row["path"],
-        kernels=tuple(row["kernels"]),
-        floor_us=float(row["floor_us"]),
-        times=times,
-        peers={name: _time(timing) for name, timing in peers.items() if timing},
-        peer_problems={name: peer["problem"] for name, peer in row["peers"].items() if peer["problem"]},
-        problem=row["problem"],
+        group=row.cell.group,
+        op=row.cell.op,
+        options=row.cell.options,
+        shape=row.cell.shape,
+        path=row.path,
+        kernels=row.kernels,
+        floor_us=row.floor_us,
+        times=row.times,
+        peers=peers,
+        peer_problems={name: peer.problem for name, peer in row.peers.items() if peer.problem},
+        problem=row.problem,
     )
-
-
-def _time(timing: Mapping[str, Any]) -> Time:
-    return Time(float(timing["us"]), float(timing.get("spread", 0.0)))
 
 
 def charts(rows: Sequence[Measurement], way: str) -> Iterator[Chart]:

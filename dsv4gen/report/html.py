@@ -18,7 +18,7 @@ import jinja2
 
 from dsv4gen.base import paths
 from dsv4gen.base.errors import OutputError
-from dsv4gen.report.model import STAGES, WRONG, Report
+from dsv4gen.report.model import STAGES, WRONG, Cell, Report, Stage
 
 _PAGE = Path(__file__).with_name("page")
 _STYLES = ("base.css", "matrix.css", "detail.css", "source.css", "print.css")
@@ -66,12 +66,22 @@ def page(report: Report) -> str:
         states=STATES,
         done=Counter(stage.name for cell in report.cells for stage in cell.stages if stage.state in ("yes", "part")),
         counts=Counter(cell.state for cell in report.cells if cell.state in WRONG),
-        wrong=[(cell, stage) for cell in report.cells for stage in cell.wrong],
+        wrong=_attention(report),
         styles=[_part(name) for name in _STYLES],
         scripts=[_part(name) for name in _SCRIPTS],
         data=_script_json(report.to_json()),
         texts=_script_json(_packed(report.texts)),
     )
+
+
+def _attention(report: Report) -> list[tuple[Cell, Stage, str]]:
+    """What is wrong: cell, stage, and the names of all stages of the cell that say the same."""
+    found: dict[tuple[str, str, str], list[tuple[Cell, Stage]]] = {}
+    for cell in report.cells:
+        for stage in cell.wrong:
+            key = (cell.id, stage.text, stage.reasons[0] if stage.reasons else "")
+            found.setdefault(key, []).append((cell, stage))
+    return [(*same[0], ", ".join(stage.name for _, stage in same)) for same in found.values()]
 
 
 def _part(name: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from dsv4gen.bench.stopwatch import Timing
 from dsv4gen.verify.outcome import CounterRow, ExecutedRow, Gap, KernelRow
 
 SCHEMA = 1
@@ -84,14 +85,6 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Time:
-    """Microseconds of one call; `spread` is a part of it."""
-
-    us: float
-    spread: float = 0.0
-
-
-@dataclass(frozen=True)
 class Measurement:
     """One timed shape: our time by way of timing, the floor, and the peers' times of the way that is compared."""
 
@@ -102,8 +95,8 @@ class Measurement:
     path: str
     kernels: tuple[str, ...]
     floor_us: float
-    times: Mapping[str, Time]
-    peers: Mapping[str, Time]
+    times: Mapping[str, Timing]
+    peers: Mapping[str, Timing]
     peer_problems: Mapping[str, str]
     problem: str
 

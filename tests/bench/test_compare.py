@@ -32,7 +32,8 @@ def result(*times: float, spread: float = 0.005, device: str = "card") -> Result
 def test_json_round_trip(tmp_path: Path) -> None:
     bench = make_bench(Clock(), peers={"torch": plain_torch})
     rows = tuple(bench.run([*CELLS, *small_cells(k=700)]))
-    found = Result("2026-01-02", {"device": "card"}, RATES, rows, {"sglang": "not installed"})
+    missing, digests = {"sglang": "not installed"}, {"topk": "0a"}
+    found = Result("2026-01-02", {"device": "card"}, RATES, rows, missing, digests)
     found.write(tmp_path / "a.json")
     assert read_result(tmp_path / "a.json") == found
 

@@ -61,6 +61,13 @@ def test_every_target_is_there_without_a_build(installed: Installed) -> None:
     assert {row["target"]: row["built"] for row in json.loads(done.stdout)} == dict.fromkeys(known_targets(), "yes")
 
 
+def test_the_page_of_a_report_is_made_there(installed: Installed, tmp_path: Path) -> None:
+    words = ("-t", "gfx950", "-f", "topk", "--html", str(tmp_path))
+    done = installed.run("dsv4gen", "report", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 'data-cell="gfx950/topk"' in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
 def test_explain_works_there(installed: Installed) -> None:
     done = installed.run("dsv4gen", "explain", "topk", "--target", "sm_90a", "batch=4", "width=131072", "k=512")
     assert "topk.select on sm_90" in done.stdout, done.stderr

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from dsv4gen.base.errors import ResultsError
+from dsv4gen.base.errors import UsageError
+from dsv4gen.bench.stopwatch import Timing
 from dsv4gen.report.benchmarks import charts, read_measured
-from dsv4gen.report.model import Measurement, Time
+from dsv4gen.report.model import Measurement
 
 
 def row(
     us: float, peers: dict[str, float] | None = None, group: str = "decode", mode: str = "a", **shape: int
 ) -> Measurement:
-    timed = {name: Time(value) for name, value in (peers or {}).items()}
-    return Measurement(group, "op", {"mode": mode}, shape, "p", (), us / 2, {"chained": Time(us)}, timed, {}, "")
+    timed = {name: Timing(value, 0.0) for name, value in (peers or {}).items()}
+    return Measurement(group, "op", {"mode": mode}, shape, "p", (), us / 2, {"chained": Timing(us, 0.0)}, timed, {}, "")
 
 
 def test_one_chart_per_value_of_what_is_fixed() -> None:
@@ -56,13 +57,13 @@ def test_lists_of_one_shape_and_rows_without_times_make_no_chart() -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        ([], "not times of dsv4gen bench: kind is None"),
-        ({"kind": "dsv4gen verify"}, "not times of dsv4gen bench: kind is 'dsv4gen verify'"),
-        ({"kind": "dsv4gen bench", "schema": 7}, "times of schema 7; this dsv4gen reads schema 1"),
-        ({"kind": "dsv4gen bench", "schema": 1}, "damaged: KeyError"),
+        ([], "not a result of dsv4gen bench schema 1"),
+        ({"kind": "dsv4gen verify", "schema": 1}, "not a result of dsv4gen bench schema 1"),
+        ({"kind": "dsv4gen bench", "schema": 7}, "not a result of dsv4gen bench schema 1"),
+        ({"kind": "dsv4gen bench", "schema": 1}, "a damaged result: KeyError"),
     ],
 )
 def test_other_files_are_named(tmp_path: Path, data: Any, expected: str) -> None:
     (tmp_path / "f.json").write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(ResultsError, match=expected):
+    with pytest.raises(UsageError, match=expected):
         read_measured(tmp_path / "f.json")

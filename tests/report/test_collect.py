@@ -116,9 +116,9 @@ def test_shapes_that_could_not_be_timed_are_named(planted: Planted) -> None:
     data["rows"][0].update(problem="differs from the reference", times={})
     planted.times.write_text(json.dumps(data), encoding="utf-8")
     stage = planted.collect((), [planted.times]).cell("sm_90", "topk").stage("measured")
-    assert stage.state == "part"
-    assert stage.reasons[0].startswith("11 of 12 shapes on NVIDIA H200")
-    assert stage.reasons[1] == "select batch=1 width=4096 k=512: differs from the reference"
+    assert (stage.state, stage.text) == ("failed", "1 of 12 shapes fail")
+    assert stage.reasons[1].startswith("11 of 12 shapes on NVIDIA H200")
+    assert stage.reasons[0] == "select batch=1 width=4096 k=512: differs from the reference"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_planted_failures(failing: Report, cell: str, headline: str, five: str) 
 def test_unusable_inputs_are_named_once(failing: Report) -> None:
     first, second = failing.problems
     assert "gone.json: there is no such file" in first
-    assert "times of schema 99; this dsv4gen reads schema 1" in second
+    assert "other.json: not a result of dsv4gen bench schema 1" in second
 
 
 def test_a_family_that_is_no_yaml_keeps_its_column(planted: Planted, tmp_path: Path) -> None:

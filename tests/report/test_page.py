@@ -144,7 +144,7 @@ def test_every_planted_failure_is_in_the_matrix(visit: Visit) -> None:
         assert headline in (button.get_attribute("aria-label") or "")
     attention = visit.page.locator(".attention").inner_text()
     assert "gone.json: there is no such file" in attention
-    assert "times of schema 99; this dsv4gen reads schema 1" in attention
+    assert "other.json: not a result of dsv4gen bench schema 1" in attention
     assert "gfx950/topk executed: 1 not executed" in attention
 
 

@@ -52,7 +52,6 @@ function chart(data, peers) {
     xTicks.filter((_, place) => place % every === 0).map((value) => svg("text", { x: X(value), y: H - bottom + 13, "text-anchor": "middle" }, short(value))),
     svg("line", { class: "axis", x1: left, x2: W - right, y1: H - bottom, y2: H - bottom }),
     svg("text", { x: (left + W - right) / 2, y: H - 4, "text-anchor": "middle" }, data.axis),
-    svg("text", { x: 4, y: 9 }, "µs"),
     [...data.series].sort((a, b) => (a.kind === "ours") - (b.kind === "ours")).map((series) => {
       const { colour, width, dash, mark } = look(series, peers);
       const points = series.points.filter((point) => point[1] > 0).map(([x, y]) => [X(x), Y(y)]);
@@ -60,7 +59,7 @@ function chart(data, peers) {
         svg("path", { d: points.map(([x, y], n) => `${n ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(""), fill: "none", stroke: colour, "stroke-width": width, "stroke-dasharray": dash, "stroke-linejoin": "round" }),
         points.map(([x, y]) => marker(mark, x, y, colour)));
     }));
-  return h("figure", { class: "chart" }, h("figcaption", {}, data.title), drawing);
+  return h("figure", { class: "chart" }, h("figcaption", {}, data.title, h("span", {}, " µs")), drawing);
 }
 
 function legend(series, peers) {
@@ -88,17 +87,21 @@ function benchmarks(cell) {
       ...varying.map((name) => column(name, typeof value(bench.rows[0], name) === "string" ? null : "num", (row) => value(row, name) ?? "")),
       column("path", null, (row) => row.path || row.problem),
       ...[...new Set(bench.rows.flatMap((row) => Object.keys(row.times)))].map((way) => column(`${way} µs`, "num", (row) => us(row.times[way]))),
+      column("± %", "num", (row) => (row.times[bench.way] ? (100 * row.times[bench.way].spread).toFixed(1) : "")),
       column("floor µs", "num", (row) => row.floor_us.toFixed(2)),
       column("× floor", "num", (row) => (row.times[bench.way] && row.floor_us > 0 ? (row.times[bench.way].us / row.floor_us).toFixed(2) : "")),
       ...peers.flatMap((peer) => [column(`${peer} µs`, "num", (row) => us(row.peers[peer])),
         column("ours / it", "num", (row) => (row.peers[peer] && row.times[bench.way] ? (row.times[bench.way].us / row.peers[peer].us).toFixed(2) : ""))]),
     ];
-    const problems = [...new Set(bench.rows.flatMap((row) => Object.entries(row.peer_problems).map(([name, why]) => `${name}: ${why}`)))];
+    const problems = [...new Set(bench.rows.flatMap((row) => Object.keys(row.peer_problems)))].map((name) => {
+      const all = bench.rows.map((row) => row.peer_problems[name]).filter(Boolean);
+      return `${name}: ${plural(all.length, "shape")}${all.length > 1 ? ", the first" : ""}: ${all[0]}`;
+    });
     return [
       h("p", { class: "note" }, `${bench.date}, ${words(bench.machine)}, from ${bench.file}. Charts show ${bench.way} times.`),
       legend(kinds, peers), h("div", { class: "charts" }, bench.charts.map((one) => chart(one, peers))),
       h("h3", {}, "Every shape"), fixed ? h("p", { class: "note" }, `All with ${fixed}.`) : null, table("Times of every shape", columns, bench.rows, (row) => (row.problem ? "bad" : "")),
-      problems.length ? [h("h3", {}, "Peers without times"), h("ul", {}, problems.map((text) => h("li", {}, text)))] : null,
+      problems.length ? [h("h3", {}, "Peers without times"), h("ul", { class: "plain" }, problems.map((text) => h("li", {}, text)))] : null,
     ];
   });
 }
