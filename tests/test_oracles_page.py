@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 import tests.compress.test_mutations as compress
+import tests.indexer_logits.test_mutations as indexer_logits
 import tests.qk_norm_rope.test_mutations as qk_norm_rope
 import tests.sparse_decode.test_mutations as sparse_decode
 import tests.topk.test_mutations as topk
@@ -19,6 +20,7 @@ TABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "sparse_decode": sparse_decode.MUTATIONS,
     "compress": compress.MUTATIONS,
     "qk_norm_rope": qk_norm_rope.MUTATIONS,
+    "indexer_logits": indexer_logits.MUTATIONS,
 }
 
 

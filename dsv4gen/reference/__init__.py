@@ -2,6 +2,7 @@
 
 fp8             e4m3 dialects and UE8M0 scales, decoded and encoded from their definitions
 gather_dequant  gather and dequantise rows of a paged FP8 cache
+indexer_logits  scores of an indexer's queries over paged keys
 topk            select the k largest scores of each row
 compare         comparators: exact, ulp, the contract's attention rule
 hazards         inputs that break kernels, by the names a spec lists; poisoned buffers

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from dsv4gen.base.errors import LoadError
+from dsv4gen.base.errors import ArgumentError, LoadError
 from dsv4gen.runtime import arguments
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
 from dsv4gen.runtime.call_table import CallTable
@@ -107,8 +108,27 @@ def _gather_dual(values: Values, options: Mapping[str, str]) -> None:
     _gather(second, {**options, "dialect": options["extra_dialect"]})
 
 
+def _indexer_logits(op: str, values: Values, options: Mapping[str, str]) -> None:
+    from dsv4gen.reference import indexer_logits
+
+    if op == "decode" and (values.get("seq_lens") is None) == (values.get("row_lens") is None):
+        raise ArgumentError(
+            "lengths are given twice or not at all",
+            remedy="pass seq_lens, one length per request, or row_lens, one per query",
+        )
+    names = ("q", "weights", "page_table", "requests", "seq_lens", "row_lens")
+    named = {name: values[name].cpu() for name in names if values.get(name) is not None}
+    chosen = {name: options[name] for name in ("dialect", "query_dialect", "tail")}
+    out = values["out"].cpu()
+    run = getattr(indexer_logits, op)
+    run(**named, pool=values["cache"].cpu(), out=out, page_size=int(values["page_size"]), **chosen)
+    values["out"].copy_(out)
+
+
 _ADAPTERS: dict[tuple[str, str], Callable[[Values, Mapping[str, str]], None]] = {
     ("topk", "select"): _topk_select,
     ("gather_dequant", "gather"): _gather,
     ("gather_dequant", "gather_dual"): _gather_dual,
+    ("indexer_logits", "decode"): partial(_indexer_logits, "decode"),
+    ("indexer_logits", "prefill"): partial(_indexer_logits, "prefill"),
 }
