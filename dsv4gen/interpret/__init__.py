@@ -4,8 +4,10 @@ protocol  requests and replies as JSON lines; tensors as references into shared 
 arena     shared memory of client and worker, with poison between the tensors
 convert   exact casts between float types, through torch
 patch     what makes Triton's interpreter right for bf16 and fp8, and makes it check addresses
-worker    the subprocess: sets the interpreter up, loads generated modules, runs requests
-client    InterpreterWorker: starts the subprocess, sends calls, turns failures into errors
+service   what any worker program does: loads generated modules, maps memory, runs requests
+worker    the subprocess that sets the interpreter up
+session   the client's side of any worker: starts the subprocess, sends calls, turns failures into errors
+client    InterpreterWorker
 
 The interpreter must be chosen before a module is imported, and turns library functions of its process into
 interpreted ones for good: hence the subprocess. It knows nothing of warps, layouts, races or shared memory;
@@ -13,5 +15,6 @@ the amdgcn emulator and the offline compiler cover those.
 """
 
 from dsv4gen.interpret.client import InterpreterWorker, shared_worker
+from dsv4gen.interpret.session import WorkerSession
 
-__all__ = ["InterpreterWorker", "shared_worker"]
+__all__ = ["InterpreterWorker", "WorkerSession", "shared_worker"]
