@@ -219,3 +219,11 @@ def test_class_tells_every_kind_of_number() -> None:
         found = run_snippet("gfx942", lines, values)[0, 0]
         wanted = sum(1 << index for index, other in enumerate(kinds) if index == bit - 1)
         assert int(found) & ((1 << kinds.size) - 1) == wanted, kind
+
+
+def test_multiply_add_of_the_first_cdna_rounds_twice() -> None:
+    """gfx90a alone still has v_mad_f32 and its forms with a literal as factor or as addend."""
+    only = ("gfx90a",)
+    check("v_mad_f32 v16, v8, v9, v10", lambda a, b, c: a * b + c, targets=only)
+    check("v_madmk_f32 v16, v8, 0x40490fdb, v9", lambda a, b, c: a * F32(np.pi) + b, targets=only)  # noqa: ARG005
+    check("v_madak_f32 v16, v8, v9, 0x40490fdb", lambda a, b, c: a * b + F32(np.pi), targets=only)  # noqa: ARG005

@@ -12,6 +12,8 @@ v_mul_f32             f32 = f32 f32         : a * b
 v_mul_legacy_f32      f32 = f32 f32         : a == 0 || b == 0 ? 0.0f : a * b
 v_mac_f32             f32 = f32 f32         : a * b + d
 v_mad_f32             f32 = f32 f32 f32     : a * b + c
+v_madmk_f32           f32 = f32 f32 f32     : a * b + c
+v_madak_f32           f32 = f32 f32 f32     : a * b + c
 v_fma_f32             f32 = f32 f32 f32     : fused(a, b, c)
 v_fma_legacy_f32      f32 = f32 f32 f32     : a == 0 || b == 0 ? c : fused(a, b, c)
 v_fmac_f32            f32 = f32 f32         : fused(a, b, d)
