@@ -23,8 +23,8 @@ ALLOWED = {
     "emit": {"base", "spec", "target", "plan", "prove", "render", "lint", "toolchain"},
     "runtime": {"base", "reference"},
     "toolchain": {"base", "target"},
-    "emulate": {"base", "toolchain"},
     "interpret": {"base"},
+    "emulate": {"base", "toolchain", "interpret"},
     "reference": {"base"},
     "compat": {"base", "runtime"},
 }
