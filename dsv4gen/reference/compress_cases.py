@@ -206,6 +206,14 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
         yield from _every_option()
 
 
+def machine_code_cases(*, full: bool) -> Iterator[Case]:
+    """Cases for compiled code: besides those of `verification_cases`, the rest of what ships."""
+    yield from verification_cases(full=full)
+    yield from prefill_cases(MANY, [(0, 130), (250, 257)], "ratio 128 in one launch")
+    yield pool_case(128, masked=True, head_dim=512)
+    yield gathered_case(MANY, "interleaved")
+
+
 def _every_option() -> Iterator[Case]:
     """Every choice of every option once."""
     for options in (

@@ -45,10 +45,10 @@ def finish_case(geometry: Geometry, *, decode: bool, options: Options | None = N
     return make_case(name, "finish_pooled", {**arguments, "decode": decode}, ("cache",), judge)
 
 
-def pool_case(rows: int, *, masked: bool) -> Case:
+def pool_case(rows: int, *, masked: bool, head_dim: int = 128) -> Case:
     """The stand-alone op: garbage in masked rows, scores of -inf and far below zero, nothing valid, NaN."""
     generator = torch.Generator().manual_seed(rows)
-    values, scores = (torch.randn(5, rows, 128, generator=generator) for _ in range(2))
+    values, scores = (torch.randn(5, rows, head_dim, generator=generator) for _ in range(2))
     valid = torch.ones(5, rows, dtype=torch.bool)
     scores[1, :, :7] = -torch.inf
     scores[2, 1, 5] = torch.nan
@@ -57,9 +57,9 @@ def pool_case(rows: int, *, masked: bool) -> Case:
         valid = torch.rand(5, rows, generator=generator) < 0.6
         valid[2, 1], valid[3] = True, False
         scores[~valid], values[~valid] = 50.0, torch.nan
-    bias = torch.randn(rows, 128, generator=generator)
+    bias = torch.randn(rows, head_dim, generator=generator)
     expected = compress.pool(values, scores + bias, valid)
-    arguments = {"values": values, "scores": scores, "bias": bias, "out": torch.full((5, 128), torch.nan)}
+    arguments = {"values": values, "scores": scores, "bias": bias, "out": torch.full((5, head_dim), torch.nan)}
     name = f"{rows} rows{' under a mask' if masked else ''}"
 
     def judge(outputs: Tensors) -> None:

@@ -98,6 +98,17 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
             yield build_case({"tokens": 1, "width": width, "page_size": page_size}, names=_GARBAGE)
 
 
+def machine_code_cases(*, full: bool) -> Iterator[Case]:
+    """Cases for compiled code: besides those of `verification_cases`, the tiles of large work."""
+    yield from verification_cases(full=full)
+    large = {"tokens": 512, "width": 65, "page_size": 64, "pages": 40, "queries": 4}
+    dual = {**large, "width": 33, "extra_width": 33, "extra_page_size": 2, "extra_pages": 40}
+    for dialect in ("e4m3fn", "e4m3fnuz"):
+        yield build_case(large, names=_GARBAGE, dialect=dialect)
+    for shape in (_DUAL, dual):
+        yield build_case(shape, names=_GARBAGE, extra_dialect="e4m3fnuz")
+
+
 @dataclass(frozen=True)
 class _Scope:
     """One cache with its index list; `prefix` is that of its arguments."""

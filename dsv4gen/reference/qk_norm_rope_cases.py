@@ -141,3 +141,22 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
     for group in GROUPS:
         if full or group != "options":
             yield from group_cases(group)
+
+
+def _large_settings() -> Iterator[tuple[str, Setting]]:
+    """Work for the tiles of many heads, more than an interpreter should be given."""
+    many = {"tokens": 260, "heads": 16}
+    yield "many heads", replace(_NORM, **many)  # type: ignore[arg-type]
+    yield "many heads, weighted", replace(_NORM, weighted=True, **many)  # type: ignore[arg-type]
+    yield "many heads", replace(_QUERIES, **many)  # type: ignore[arg-type]
+    yield "many heads, rotation only", replace(_QUERIES, options=_options(q_norm="off"), **many)  # type: ignore[arg-type]
+    yield "many tokens", replace(_KEYS, tokens=1025, page_size=64)
+    yield "many heads", replace(_BOTH, page_size=64, **many)  # type: ignore[arg-type]
+    yield "many heads, split", replace(_BOTH, splits=2, page_size=64, **many)  # type: ignore[arg-type]
+
+
+def machine_code_cases(*, full: bool) -> Iterator[Case]:
+    """Cases for compiled code: besides those of `verification_cases`, the tiles of large work."""
+    yield from verification_cases(full=full)
+    for name, setting in _large_settings():
+        yield build_case(f"{setting.op} {name}", setting)

@@ -188,6 +188,20 @@ def verification_cases(full: bool) -> Iterator[Case]:
             yield build_case({**dual, "heads": heads}, sink="finite", seed=heads, splits=1)
 
 
+def machine_code_cases(full: bool) -> Iterator[Case]:
+    """Cases for compiled code: besides those of `verification_cases`, every way to reduce in every tile."""
+    yield from verification_cases(full)
+    shape = {"tokens": 2, "page_size": 256, "pages": 2, "extra_page_size": 64, "extra_pages": 2, "queries": 2}
+    names = ("index_minus_one", "index_past_end", "index_garbage")
+    for heads, width, extra_width in ((32, 33, 17), (16, 33, 17), (16, 9, 7)):
+        sizes = {**shape, "heads": heads, "width": width, "extra_width": extra_width}
+        yield build_case(sizes, names=names, splits=1, seed=heads)
+        for reduce in ("kernel", "last_arriver"):
+            room: dict[str, Any] = workspaces(2, heads, 5)
+            yield build_case(sizes, names=names, splits=5, reduce=reduce, seed=width, **room)
+        yield build_rows_case(2, heads, width)
+
+
 def _scope(
     prefix: str,
     sizes: Mapping[str, int],

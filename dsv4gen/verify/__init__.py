@@ -1,6 +1,7 @@
 """Does what was generated compile, fit and compute the right thing; no GPU needed.
 
 compiled    every source of every target through its compiler, resources against budgets
+runs        what the cases of a family did; a Triton family as machine code
 executed    every symbol on the oracles, results against the reference
 outcome     what was found, printed or as JSON
 results     outcomes on disk

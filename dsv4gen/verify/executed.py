@@ -6,10 +6,10 @@ Targets that share a kernel body and a wave size share the run: the row of each 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -20,25 +20,15 @@ from dsv4gen.reference.case import Case
 from dsv4gen.render import render_source
 from dsv4gen.render.render import render_triton
 from dsv4gen.target import TargetRecord
+from dsv4gen.toolchain.parallel import TRITON_BYTES, job_count
 from dsv4gen.verify.amdgcn import AmdgcnFamily
 from dsv4gen.verify.oracle import FamilyOracle
 from dsv4gen.verify.outcome import Counted, CounterRow, ExecutedRow, Finding, Gap
+from dsv4gen.verify.runs import ORDERS, Run, cases_of, run_triton_machine
 from dsv4gen.verify.simt import SimtFamily
 
 #: of the covering cases, one in so many is executed as machine code
 MACHINE_CODE_STEP = 20
-ORDERS = ("ascending", "descending", "random:1", "random:2")
-
-
-@dataclass
-class Run:
-    """What one distinct text did: cases per symbol, branches taken, counts of its longest launch, findings."""
-
-    oracle: str
-    cases: dict[str, int] = field(default_factory=dict)
-    row_paths: dict[str, set[str]] = field(default_factory=dict)
-    counted: dict[str, Counted] = field(default_factory=dict)
-    findings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -63,6 +53,23 @@ def execute_all(
     Args:
         emulated: targets whose machine code is executed too, each with its record.
     """
+    with ThreadPoolExecutor(job_count(bytes_per_job=TRITON_BYTES)) as pool:
+        machines = {
+            id(plan): pool.submit(run_triton_machine, plan, emulated[plan.target.name], full)
+            for plan in plans
+            if plan.language == "triton" and plan.target.name in emulated
+        }
+        return _execute(plans, machines, emulated, full, progress)
+
+
+def _execute(
+    plans: Sequence[FamilyPlan],
+    machines: Mapping[int, Future[Run]],
+    emulated: Mapping[str, TargetRecord],
+    full: bool,
+    progress: Callable[[str], None],
+) -> Executed:
+    """As `execute_all`, while `machines` runs Triton families as machine code."""
     runs: dict[str, Run] = {}
     rows: list[ExecutedRow] = []
     counters: list[CounterRow] = []
@@ -81,10 +88,14 @@ def execute_all(
             progress(f"running {plan.family} as {plan.target.name} machine code")
             machine = _run_amdgcn(plan, record, full)
             rows += [row for row in _rows(plan, machine) if row.cases]
-            counters += [
-                CounterRow(plan.target.name, plan.family, symbol, counted)
-                for symbol, counted in machine.counted.items()
-            ]
+            counters += _counters(plan, machine)
+            findings += _findings(plan, machine)
+        if id(plan) in machines:
+            progress(f"running {plan.family} as {plan.target.name} machine code")
+            machine = machines[id(plan)].result()
+            rows += _rows(plan, machine)
+            missing += _not_executed(plan, machine)
+            counters += _counters(plan, machine)
             findings += _findings(plan, machine)
     return Executed(tuple(rows), tuple(findings), tuple(missing), tuple(counters))
 
@@ -100,16 +111,10 @@ def _text_key(plan: FamilyPlan) -> str:
 
 def _run(plan: FamilyPlan, full: bool) -> Run:
     try:
-        cases = _cases(plan, full)
+        cases = cases_of(plan, full)
         return _run_triton(plan, cases) if plan.language == "triton" else _run_simt(plan, cases)
     except ToolMissing as error:
         return Run("none", findings=[f"{plan.family} on {plan.target.name} was not run: {error}"])
-
-
-def _cases(plan: FamilyPlan, full: bool) -> Iterator[Case]:
-    module = importlib.import_module(f"dsv4gen.reference.{plan.reference}_cases")
-    cases: Iterator[Case] = module.verification_cases(full=full)
-    return cases
 
 
 def _run_simt(plan: FamilyPlan, cases: Iterator[Case]) -> Run:
@@ -129,7 +134,7 @@ def _run_amdgcn(plan: FamilyPlan, record: TargetRecord, full: bool) -> Run:
     except ToolMissing as error:
         return Run("none", findings=[f"{plan.family} was not run as {record.name} machine code: {error}"])
     run = Run(family.name)
-    for number, case in enumerate(_cases(plan, False)):
+    for number, case in enumerate(cases_of(plan, False)):
         if full or number % MACHINE_CODE_STEP == 0:
             for variant in plan.variants.choices:
                 _one(run, family, case.fresh(), variant, ORDERS[number // MACHINE_CODE_STEP % len(ORDERS)])
@@ -178,15 +183,17 @@ def _run_triton(plan: FamilyPlan, cases: Iterator[Case]) -> Run:
     return run
 
 
-def _names(plan: FamilyPlan) -> list[str]:
+def _names(plan: FamilyPlan, run: Run) -> Sequence[str]:
     """What must have been run: symbols, or the launch functions of a Triton family."""
+    if run.names:
+        return run.names
     if plan.language == "triton":
         return [op.name for op in plan.ops]
     return [instance.symbol for kernel in plan.kernels for instance in kernel.instances]
 
 
 def _rows(plan: FamilyPlan, run: Run) -> Iterator[ExecutedRow]:
-    for name in _names(plan):
+    for name in _names(plan, run):
         paths = tuple(sorted(run.row_paths.get(name, ())))
         yield ExecutedRow(plan.target.name, plan.family, name, run.oracle, run.cases.get(name, 0), paths)
 
@@ -196,8 +203,13 @@ def _findings(plan: FamilyPlan, run: Run) -> Iterator[Finding]:
         yield Finding(plan.target.name, plan.family, "run", text)
 
 
+def _counters(plan: FamilyPlan, run: Run) -> Iterator[CounterRow]:
+    for symbol, counted in run.counted.items():
+        yield CounterRow(plan.target.name, plan.family, symbol, counted)
+
+
 def _not_executed(plan: FamilyPlan, run: Run) -> Iterator[Gap]:
-    for name in _names(plan):
+    for name in _names(plan, run):
         if not run.cases.get(name):
             yield Gap(plan.target.name, plan.family, name)
     if plan.language == "triton":

@@ -1,0 +1,127 @@
+"""Triton families as machine code of an AMD target: the module's own launchers, Triton's JIT, the emulator.
+
+What must have run is what the module states it ships, `AHEAD_OF_TIME`: each kernel with its tile and mode. A launch
+is one of these when its function, warps and constants are, whatever strides and numbers it was specialised for.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+from dsv4gen.base.errors import EmulationError
+from dsv4gen.emulate.triton import EmulatedWorker, Launch
+from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.reference.case import Case
+from dsv4gen.render.render import render_triton
+from dsv4gen.target import TargetRecord
+from dsv4gen.toolchain import TritonKernel
+from dsv4gen.toolchain.triton_compile import Constant
+from dsv4gen.verify.triton_requests import triton_requests
+
+#: seconds that a call may take, compiles included
+TIME_LIMIT_S = 300.0
+
+
+class TritonMachine:
+    """One Triton family on an emulated AMD target; a context that stops its worker.
+
+    Attributes:
+        file: the rendered module, with its source map.
+        launches: what the last call launched.
+        shipped: what the module states it compiles ahead of time.
+    """
+
+    name = "amdgcn emulator"
+
+    def __init__(
+        self,
+        plan: FamilyPlan,
+        record: TargetRecord,
+        mutations: frozenset[str] = frozenset(),
+        *,
+        lines: bool = False,
+    ) -> None:
+        self.plan = plan
+        self.file = render_triton(plan, mutations)
+        self._folder = tempfile.TemporaryDirectory(prefix="dsv4gen-emulate-")
+        self._module = Path(self._folder.name) / self.file.name
+        self._module.write_text(self.file.text, encoding="utf-8")
+        self.shipped: Sequence[TritonKernel] = triton_requests(plan, self.file, self._module)
+        target = record.compile.triton
+        self._wave = target.wave
+        self._worker = EmulatedWorker(str(target.arch), target.wave, lines=lines)
+
+    def __enter__(self) -> TritonMachine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._worker.close()
+        self._folder.cleanup()
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """What the last call launched, a failed one included."""
+        return self._worker.launches
+
+    def run(self, case: Case, order: str = "ascending") -> tuple[Launch, ...]:
+        """Execute a case and judge it.
+
+        Raises:
+            VerifyError: wrong results.
+            EmulationError: a kernel misbehaved; with the template's lines.
+            ArgumentError: the launcher refused the call.
+        """
+        self._worker.order = order
+        arguments = cast(dict[str, Any], dict(case.arguments))
+        try:
+            self._worker.call(self._module, case.op, timeout_s=TIME_LIMIT_S, **arguments)
+        except EmulationError as error:
+            raise EmulationError(self._at_template_lines(error.message), remedy=error.remedy) from error
+        case.check()
+        return self.launches
+
+    def labels(self) -> list[str]:
+        """A name for each shipped combination."""
+        return [_label(kernel) for kernel in self.shipped]
+
+    def shipped_among(self, launches: Sequence[Launch]) -> Iterator[tuple[str, Launch]]:
+        """The shipped combinations among launches, each with the first launch of it."""
+        for kernel in self.shipped:
+            found = next((launch for launch in launches if self._is(kernel, launch)), None)
+            if found is not None:
+                yield _label(kernel), found
+
+    def _is(self, kernel: TritonKernel, launch: Launch) -> bool:
+        warps = int(kernel.options.get("num_warps", 4))
+        return (
+            kernel.function == launch.function
+            and warps * self._wave == launch.block
+            and all(launch.constants.get(name) == value for name, value in _chosen(kernel).items())
+        )
+
+    def _at_template_lines(self, problem: str) -> str:
+        """A problem's text with lines of the generated file followed by the template's."""
+
+        def both(found: re.Match[str]) -> str:
+            origin = self.file.source_map.origin(int(found[1]))
+            return f"{found[0]} = {origin}" if origin else found[0]
+
+        return re.sub(rf"{re.escape(self.file.name)}:(\d+)(?::\d+)?", both, problem)
+
+
+def _chosen(kernel: TritonKernel) -> dict[str, Constant]:
+    """The constants that the kernel declares; lower case names are arguments that were specialised for a call."""
+    return {name: value for name, value in kernel.constexprs.items() if not name.islower()}
+
+
+def _label(kernel: TritonKernel) -> str:
+    """The function, its mode and tile, and `name` for a constant that is true."""
+    chosen = [name.lower() if value is True else str(value) for name, value in _chosen(kernel).items() if value]
+    return " ".join([kernel.function, *chosen, f"warps={kernel.options.get('num_warps', 4)}"])
