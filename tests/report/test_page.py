@@ -241,6 +241,8 @@ def test_a_print_has_the_matrix_and_all_tables_of_the_open_cell(visit: Visit) ->
     for expected in ("does not fit", "Launch paths", "3 registers spilled", "NVIDIA H200", "threads"):
         assert expected in text
     assert not visit.page.locator(".tools").is_visible()
+    visit.page.set_viewport_size({"width": 1060, "height": 740})  # A4 on its side
+    assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_the_matrix_reads_without_scripts(browser: Any, address: str) -> None:

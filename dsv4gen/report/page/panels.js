@@ -81,7 +81,7 @@ function executedPanel(cell) {
     executedTable(cell),
     counted.length ? [h("h3", {}, "Counters of the longest emulated launch of each kernel"), h("p", { class: "note" }, "Executed wave instructions and events. Counts, never time."),
       table("Counters", [column("kernel", "sym", (row) => row.symbol), column("grid × block", "sym", (row) => `${row.counted.grid.join("×")} × ${row.counted.block}`), column("instructions", "num", (row) => number(row.counted.instructions)),
-        ...counted.map((name) => column(name.replaceAll("_", " "), "num", (row) => number(row.counted.counters[name] || 0))), column("case", "code", (row) => row.counted.case)], cell.counters)] : null,
+        ...counted.map((name) => column(name.replaceAll("_", " "), "num", (row) => number(row.counted.counters[name] || 0))), column("case", "wide", (row) => row.counted.case)], cell.counters)] : null,
   ];
 }
 

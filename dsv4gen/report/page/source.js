@@ -41,7 +41,7 @@ function specLines(family, text) {
     if (!last.endsWith("]") && last.length > 1 && !named.has(last)) named.set(last, line);
   }
   const found = new Set();
-  for (const word of text.match(/[A-Za-z_]\w*/g) || []) {
+  for (const word of text.replace(/\/\/.*|#.*/, "").match(/[A-Za-z_]\w*/g) || []) {
     const line = named.get(snake(word)) || named.get(word);
     if (line) found.add(line);
   }
