@@ -281,6 +281,53 @@ def report(
     sys.exit(run(chosen, families, cell or "", html, verify_files, bench_files, as_json))
 
 
+@main.command()
+@click.argument("family", required=False)
+@click.argument("words", nargs=-1)
+@click.option("--target", "-t", metavar="T", help="Target id; default: the card's.")
+@click.option("--list", "groups", multiple=True, metavar="L", help="Only this list of the spec's shapes; repeatable.")
+@click.option("--kernel", "kernels", multiple=True, metavar="K", help="Only this kernel; repeatable.")
+@click.option("--tile", "tiles", multiple=True, metavar="DIM=N", help="Hold a tile dimension at a value; repeatable.")
+@click.option("--device", "devices", multiple=True, type=int, help="Number of a card; several share the shapes.")
+@click.option("--seconds", type=float, help="Stop then; the same command goes on from there.")
+@click.option("--jobs", "-j", type=click.IntRange(0), default=0, help="Processes that compile ahead.")
+@click.option("--journal", type=click.Path(path_type=Path), help="Measurements, kept for going on.")
+@click.option("--pack", "pack_file", type=click.Path(path_type=Path), help="Only write the candidates there.")
+@click.option("--measure", "measure_file", type=click.Path(path_type=Path), help="Only measure this pack.")
+@click.option("--apply", "apply_file", type=click.Path(path_type=Path), help="Only write the YAML of this journal.")
+def tune(
+    family: str | None,
+    words: tuple[str, ...],
+    target: str | None,
+    groups: tuple[str, ...],
+    kernels: tuple[str, ...],
+    tiles: tuple[str, ...],
+    devices: tuple[int, ...],
+    seconds: float | None,
+    jobs: int,
+    journal: Path | None,
+    pack_file: Path | None,
+    measure_file: Path | None,
+    apply_file: Path | None,
+) -> None:
+    """Find the fastest proven tiles on the card and write specs/tuning/<target>/<family>.yaml for review.
+
+    Each candidate is compared with the untuned kernel before it is timed. An interrupted run goes on from its journal.
+    Where the card's machine lacks the generator: --pack here, --measure there, --apply here.
+    """
+    from dsv4gen.bench.cells import Wanted
+    from dsv4gen.tune.command import Asked, Sweeping, run
+    from dsv4gen.tune.show import show
+
+    sizes, options = parse_shape(words)
+    held, other = parse_shape(tiles)
+    if other:
+        raise UsageError(f"--tile {next(iter(other))}={other[next(iter(other))]} is no number")
+    how = Sweeping(Wanted(groups, sizes, options), devices or (0,), seconds or float("inf"), jobs)
+    asked = Asked(family, target, kernels, held, journal, pack_file, measure_file, apply_file)
+    sys.exit(show(run(asked, how, lambda text: say(text, "dim"))))
+
+
 @main.command(name="list")
 @_json
 def list_command(as_json: bool) -> None:

@@ -57,12 +57,13 @@ class Stopwatch(Protocol):
 
 
 class CudaStopwatch:
-    """CUDA and ROCm devices through torch."""
+    """CUDA and ROCm devices through torch; fewer and shorter replays time in passing."""
 
-    def __init__(self, device: int = 0) -> None:
+    def __init__(self, device: int = 0, replays: int = REPLAYS, replay_us: float = REPLAY_US) -> None:
         import torch
 
         self._torch: Any = torch
+        self._count_of_replays, self._replay_us = replays, replay_us
         self._device = device
         self._nothing = torch.zeros(1, device=f"cuda:{device}")
 
@@ -107,8 +108,9 @@ class CudaStopwatch:
         self.synchronize()
         few = calls[:4]
         rough = max(1.0, self._between(lambda: [call() for call in few]) / len(few))
-        count = int(min(max(REPLAY_US / rough, 1), MOST_CALLS))
-        return max(count, len(calls)) if len(calls) * rough < LONGEST_US else count
+        count = int(min(max(self._replay_us / rough, 1), MOST_CALLS))
+        longest = LONGEST_US * self._replay_us / REPLAY_US
+        return max(count, len(calls)) if len(calls) * rough < longest else count
 
     def _replays(self, calls: Sequence[Thunk], count: int) -> list[float]:
         graph = self._torch.cuda.CUDAGraph()
@@ -118,7 +120,7 @@ class CudaStopwatch:
         for _ in range(WARM_REPLAYS):
             graph.replay()
         self.synchronize()
-        times = [self._between(graph.replay) / count for _ in range(REPLAYS)]
+        times = [self._between(graph.replay) / count for _ in range(self._count_of_replays)]
         graph.reset()
         return times
 

@@ -139,7 +139,7 @@ def make_plans(specs: Specs, target: str, families: Iterable[str]) -> list[Famil
     errors: list[DsvError] = []
     for name in families:
         try:
-            plans.append(make_plan(specs.families[name], record))
+            plans.append(make_plan(specs.families[name], record, specs.tuning.get((target, name))))
         except DsvError as error:
             errors += getattr(error, "errors", (error,))
     raise_all(errors)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from dsv4gen.base.errors import ProofError
+from dsv4gen.base.errors import ProofError, raise_all
 from dsv4gen.base.expression_json import Value
 from dsv4gen.base.tiles import tile_words
 from dsv4gen.plan.ir import Axis, Bucket, Instance, Kernel, Proof, RowPath, Tile
@@ -14,6 +14,7 @@ from dsv4gen.plan.paths import axis_ranges, proof_axes, used_choices
 from dsv4gen.plan.reader import Reader, with_tile
 from dsv4gen.prove import CoverageProof, Expr, FitProof, PathRule, prove_buckets, prove_coverage, prove_fit, prove_width
 from dsv4gen.spec.family import Kernel as KernelSpec
+from dsv4gen.spec.tuning import TuningRow
 from dsv4gen.target.occupancy import second_bound
 
 
@@ -25,6 +26,7 @@ def make_kernel(reader: Reader, name: str, axes: Sequence[Axis]) -> tuple[Kernel
     """
     spec = reader.spec.kernels[name]
     fit = _Fit.of(reader, name, spec)
+    _require_fit(reader, name, fit)
     buckets = _buckets(reader, name, spec)
     used = _distinct(bucket.tile for bucket in buckets)
     proofs = [Proof(name, _prove_buckets(reader, name, buckets, axes))]
@@ -60,6 +62,8 @@ def _row_paths(reader: Reader, name: str, spec: KernelSpec) -> tuple[RowPath, ..
 
 def _buckets(reader: Reader, name: str, spec: KernelSpec) -> tuple[Bucket, ...]:
     """Buckets in order; those whose predicate the target's facts fold to false are not there."""
+    if reader.tuning is not None and name in reader.tuning.model.kernels:
+        return _tuned_buckets(reader.of_tuning(), name, reader.tuning.model.kernels[name])
     found = []
     for index, bucket in enumerate(spec.buckets):
         when = reader.expr(bucket.when, "kernels", name, "buckets", index, "when")
@@ -68,10 +72,40 @@ def _buckets(reader: Reader, name: str, spec: KernelSpec) -> tuple[Bucket, ...]:
     return tuple(found)
 
 
+def _tuned_buckets(reader: Reader, name: str, rows: Sequence[TuningRow]) -> tuple[Bucket, ...]:
+    """As the spec's; only predicate and tile of a row are used."""
+    whens = (reader.expr(row.when, "kernels", name, index, "when") for index, row in enumerate(rows))
+    return tuple(
+        Bucket(when, dict(row.tile), f"tuning.kernels.{name}[{index}]")
+        for index, (when, row) in enumerate(zip(whens, rows, strict=True))
+        if when.constant is not False
+    )
+
+
+def _require_fit(reader: Reader, name: str, fit: _Fit) -> None:
+    """Every tile of the tuning file fits the target as the spec is now.
+
+    Raises:
+        ProofError, Problems: all that do not, each at its row.
+    """
+    if reader.tuning is None or name not in reader.tuning.model.kernels:
+        return
+    errors: list[ProofError] = []
+    for index, row in enumerate(reader.tuning.model.kernels[name]):
+        try:
+            fit.prove(dict(row.tile))
+        except ProofError as error:
+            place = reader.tuning.place("kernels", name, index, "tile")
+            remedy = f"tune again: dsv4gen tune {reader.spec.family} --target {reader.record.name}"
+            errors.append(ProofError(f"a stale row: {error.message}", place=place, remedy=remedy))
+    raise_all(errors)
+
+
 def _prove_buckets(reader: Reader, name: str, buckets: Sequence[Bucket], axes: Sequence[Axis]) -> CoverageProof:
     whens = [bucket.when for bucket in buckets]
     choices = used_choices(reader, map(PathRule.bucket, whens))
-    place = reader.place("kernels", name, "buckets")
+    tuned = reader.tuning is not None and name in reader.tuning.model.kernels
+    place = reader.of_tuning().place("kernels", name) if tuned else reader.place("kernels", name, "buckets")
     return prove_buckets("buckets", whens, proof_axes(axes, device=False), choices=choices, place=place)
 
 

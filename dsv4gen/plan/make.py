@@ -11,17 +11,17 @@ from dsv4gen.plan.kernels import make_kernel
 from dsv4gen.plan.paths import make_launch_paths, prove_launch_paths
 from dsv4gen.plan.reader import Reader
 from dsv4gen.plan.tensors import make_params, make_tensors, make_workspaces
-from dsv4gen.spec import FamilySpec, Loaded
+from dsv4gen.spec import FamilySpec, Loaded, TuningSpec
 from dsv4gen.target import TargetRecord
 
 
-def make_plan(loaded: Loaded[FamilySpec], record: TargetRecord) -> FamilyPlan:
-    """Plan one family for one target.
+def make_plan(loaded: Loaded[FamilySpec], record: TargetRecord, tuning: Loaded[TuningSpec] | None = None) -> FamilyPlan:
+    """Plan one family for one target; rows of a tuning file take the place of the spec's buckets, kernel by kernel.
 
     Raises:
         SpecError, Problems: everything wrong with the spec on this target, each at its line.
     """
-    reader = Reader(loaded, record)
+    reader = Reader(loaded, record, tuning)
     spec = loaded.model
     axes = tuple(_axes(reader))
     proofs: list[Proof] = []
@@ -32,8 +32,8 @@ def make_plan(loaded: Loaded[FamilySpec], record: TargetRecord) -> FamilyPlan:
             kernel, found = make_kernel(reader, name, axes)
             kernels.append(kernel)
             proofs += found
-        except SpecError as error:
-            errors.append(error)
+        except DsvError as error:
+            errors += getattr(error, "errors", (error,))
     raise_all(errors)
     ops = tuple(_op(reader, name, axes, proofs) for name in spec.ops)
     return FamilyPlan(

@@ -8,22 +8,33 @@ from dsv4gen.base.errors import ExpressionError, Place
 from dsv4gen.base.expression_json import Value
 from dsv4gen.base.runtime_facts import RUNTIME_FACTS
 from dsv4gen.prove import Expr
-from dsv4gen.spec import FamilySpec, Loaded
+from dsv4gen.spec import FamilySpec, Loaded, TuningSpec
 from dsv4gen.target import TargetRecord
 
 
 class Reader:
     """Parses the expressions of one family for one target."""
 
-    def __init__(self, loaded: Loaded[FamilySpec], record: TargetRecord) -> None:
+    def __init__(
+        self, loaded: Loaded[FamilySpec], record: TargetRecord, tuning: Loaded[TuningSpec] | None = None
+    ) -> None:
         self.loaded = loaded
         self.record = record
+        self.tuning = tuning
+        self._text: Loaded[FamilySpec] | Loaded[TuningSpec] = loaded
         self.spec = loaded.model
         self._base = (*self.spec.axes, *self.spec.options, *RUNTIME_FACTS)
 
     def place(self, *keys: str | int) -> Place:
         """Where the spec says it."""
-        return self.loaded.place(*keys)
+        return self._text.place(*keys)
+
+    def of_tuning(self) -> Reader:
+        """A reader of the same names whose text lies in the tuning file."""
+        reader = Reader(self.loaded, self.record, self.tuning)
+        assert self.tuning is not None
+        reader._text = self.tuning
+        return reader
 
     def raw(self, text: str, *keys: str | int, extra: Iterable[str] = ()) -> Expr:
         """The expression as written, names checked; facts and constants still by name.

@@ -35,7 +35,7 @@ def workload(request: Request) -> Workload:
     def judge(_: Arguments, after: Arguments) -> None:
         check_full_rows(after, mode)
 
-    return Workload(4 * batch * width, make, judge)
+    return Workload(4 * batch * width, make, judge, agree=None)
 
 
 def check_full_rows(values: Arguments, mode: str) -> None:

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dsv4gen.base.errors import ArgumentError, did_you_mean
+import torch
+
+from dsv4gen.base.errors import ArgumentError, VerifyError, did_you_mean
 
 Arguments = Mapping[str, object]
+#: two steps of bfloat16
+_STEPS = 2**-6
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,40 @@ class Call:
     arguments: Arguments = field(repr=False)
 
 
+def agree_exactly(written: Arguments, expected: Arguments) -> None:
+    """Outputs hold the same bytes.
+
+    Raises:
+        VerifyError: names the output that differs.
+    """
+    for name, tensor in written.items():
+        _require(torch.equal(_bytes(tensor), _bytes(expected[name])), name)
+
+
+def agree_in_bfloat16(written: Arguments, expected: Arguments) -> None:
+    """Outputs are within two steps of bfloat16 of each other, or as near as that to the mean magnitude.
+
+    Raises:
+        VerifyError: names the output that differs.
+    """
+    for name, tensor in written.items():
+        assert isinstance(tensor, torch.Tensor)
+        other = expected[name]
+        assert isinstance(other, torch.Tensor)
+        bound = _STEPS * float(other.float().abs().mean())
+        _require(torch.allclose(tensor.float(), other.float(), rtol=_STEPS, atol=bound, equal_nan=True), name)
+
+
+def _require(agree: bool, name: str) -> None:
+    if not agree:
+        raise VerifyError(f"{name} differs from what the untuned kernel wrote by more than rounding")
+
+
+def _bytes(tensor: object) -> torch.Tensor:
+    assert isinstance(tensor, torch.Tensor)
+    return tensor.contiguous().view(torch.uint8)
+
+
 @dataclass(frozen=True)
 class Workload:
     """Calls of one shape.
@@ -67,12 +105,15 @@ class Workload:
         make: draws a set and returns its calls in order; the first is the op that was asked for.
         judge: takes the first call's arguments before it and after it, and raises VerifyError where a result is wrong.
         most_sets: sets that are worth their memory.
+        agree: takes what a call wrote and what the same call wrote with another tile, and raises VerifyError where
+            rounding cannot explain a difference; None where the judge looks at everything.
     """
 
     set_bytes: int
     make: Callable[[], Sequence[Call]]
     judge: Callable[[Arguments, Arguments], None]
     most_sets: int = 64
+    agree: Callable[[Arguments, Arguments], None] | None = agree_exactly
 
 
 def unknown_op(request: Request, known: Sequence[str]) -> ArgumentError:

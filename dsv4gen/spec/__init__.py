@@ -27,5 +27,6 @@ from dsv4gen.spec.family import FamilySpec
 from dsv4gen.spec.json_schema import json_schema
 from dsv4gen.spec.load import Specs, load_specs
 from dsv4gen.spec.loaded import Loaded
+from dsv4gen.spec.tuning import TuningSpec
 
-__all__ = ["FamilySpec", "Loaded", "Specs", "json_schema", "load_specs"]
+__all__ = ["FamilySpec", "Loaded", "Specs", "TuningSpec", "json_schema", "load_specs"]

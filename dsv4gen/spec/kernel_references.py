@@ -72,14 +72,26 @@ def _check_buckets(kernel: Kernel, findings: Findings, keys: tuple[str, str]) ->
     check_whens((bucket.when for bucket in kernel.buckets), findings, (*keys, "buckets"))
     for position, bucket in enumerate(kernel.buckets):
         check_tile(kernel, bucket.tile, findings, (*keys, "buckets", position, "tile"))
-    named = set(_PLACEHOLDER.findall(kernel.symbol))
-    tiles: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
-    for position, bucket in enumerate(kernel.buckets):
-        visible = tuple((name, value) for name, value in bucket.tile.items() if name in named)
-        if tiles.setdefault(visible, bucket.tile) != bucket.tile:
+    check_symbol_tiles(kernel, [bucket.tile for bucket in kernel.buckets], findings, (*keys, "buckets"), "tile")
+
+
+def check_symbol_tiles(
+    kernel: Kernel, tiles: Iterable[Mapping[str, int]], findings: Findings, keys: tuple[str, ...], last: str
+) -> None:
+    """Tiles that differ have symbols that differ; mistakes are at `keys`, the position, and `last`."""
+    first: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
+    for position, tile in enumerate(tiles):
+        visible = visible_tile(kernel, tile)
+        if first.setdefault(visible, tile) != tile:
             message = "another bucket has a different tile under the same symbol"
             remedy = "add the dimension that differs to the symbol"
-            findings.add(message, *keys, "buckets", position, "tile", remedy=remedy)
+            findings.add(message, *keys, position, last, remedy=remedy)
+
+
+def visible_tile(kernel: Kernel, tile: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """The part of a tile that the kernel's symbol shows."""
+    named = set(_PLACEHOLDER.findall(kernel.symbol))
+    return tuple((name, value) for name, value in tile.items() if name in named)
 
 
 def kernel_symbols(family: FamilySpec, kernel: Kernel) -> set[str]:

@@ -1,0 +1,104 @@
+"""Every tile that the plan has proven to fit, as a module of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from dsv4gen.base import extensions
+from dsv4gen.base.errors import DsvError, UsageError, did_you_mean
+from dsv4gen.emit.manifest import family_json, make_manifest
+from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.plan.make import make_plan
+from dsv4gen.render import render_family
+from dsv4gen.spec import FamilySpec, Loaded, Specs, load_specs
+from dsv4gen.spec.family import Bucket
+from dsv4gen.spec.findings import identifiers
+from dsv4gen.spec.models import Table
+from dsv4gen.target import TargetRecord, resolve_target
+from dsv4gen.tune.pack import Pack, Variant
+
+Tile = Mapping[str, int]
+Progress = Callable[[str], None]
+
+
+def make_pack(
+    family: str, target: str, kernels: Sequence[str] = (), only: Mapping[str, int] | None = None,
+    progress: Progress = lambda _: None,
+) -> Pack:  # fmt: skip
+    """Candidates of a family's kernels.
+
+    The base is the family without its tuning file, so that what is measured does not depend on what was tuned before.
+
+    Args:
+        kernels: only these; all when empty.
+        only: tile dimensions that are held at one value.
+
+    Raises:
+        UsageError: an unknown family, kernel or tile dimension.
+    """
+    specs = load_specs(*extensions.spec_folders())
+    if family not in specs.families:
+        raise UsageError(
+            f"no family {family!r}{did_you_mean(family, specs.families)}", remedy=f"one of {', '.join(specs.families)}"
+        )
+    loaded, record = specs.families[family], resolve_target(specs, target)
+    plan = make_plan(loaded, record)
+    base = _variant(plan, "", {})
+    variants = []
+    for kernel, tile in _tiles(plan, kernels, only or {}):
+        try:
+            variants.append(_variant(make_plan(_with_tile(loaded, kernel, tile), record), kernel, tile))
+        except DsvError as error:
+            progress(f"left out: {kernel} {tile}: {error.message}")
+            continue
+        progress(variants[-1].name)
+    manifest = make_manifest(plan.target, [family], {}).data
+    axes = {kernel.name: _axes(plan, loaded.model, kernel.name) for kernel in plan.kernels}
+    return Pack(target, family, manifest, base, variants, axes)
+
+
+def spec_of(family: str, target: str) -> tuple[Loaded[FamilySpec], TargetRecord, Specs]:
+    """The family's spec and the target's record as they are now."""
+    specs = load_specs(*extensions.spec_folders())
+    return specs.families[family], resolve_target(specs, target), specs
+
+
+def _tiles(plan: FamilyPlan, kernels: Sequence[str], only: Mapping[str, int]) -> Iterator[tuple[str, Tile]]:
+    names = [kernel.name for kernel in plan.kernels]
+    for name in kernels:
+        if name not in names:
+            raise UsageError(f"no kernel {name!r}{did_you_mean(name, names)}", remedy=f"kernels: {', '.join(names)}")
+    dimensions = {name for kernel in plan.kernels for tile in kernel.tiles for name in tile}
+    for name in only:
+        if name not in dimensions:
+            remedy = f"dimensions: {', '.join(sorted(dimensions))}"
+            raise UsageError(f"no tile dimension {name!r}{did_you_mean(name, dimensions)}", remedy=remedy)
+    for kernel in plan.kernels:
+        if (not kernels or kernel.name in kernels) and len(kernel.tiles) > 1:
+            for tile in kernel.tiles:
+                if all(tile.get(name, value) == value for name, value in only.items()):
+                    yield kernel.name, tile
+
+
+def _with_tile(loaded: Loaded[FamilySpec], kernel: str, tile: Tile) -> Loaded[FamilySpec]:
+    """The spec with one bucket for one kernel."""
+    spec = loaded.model
+    bucket = Bucket.model_validate({"when": "true", "tile": dict(tile)})
+    changed = spec.kernels[kernel].model_copy(update={"buckets": (bucket,)})
+    model = spec.model_copy(update={"kernels": Table({**spec.kernels, kernel: changed})})
+    return Loaded(model, loaded.file, loaded.document)
+
+
+def _variant(plan: FamilyPlan, kernel: str, tile: Tile) -> Variant:
+    files = {file.name: file.text for file in render_family(plan) if not file.name.endswith(".pyi")}
+    entry = {name: value for name, value in family_json(plan).items() if name != "proofs"}
+    return Variant(kernel, dict(tile), entry, files)
+
+
+def _axes(plan: FamilyPlan, spec: FamilySpec, kernel: str) -> list[str]:
+    """Sizes that a tuned predicate may use: a Triton launcher passes those that the spec's own buckets use."""
+    chosen = [axis.name for axis in plan.axes if axis.per is None]
+    if plan.language != "triton":
+        return chosen
+    used = {name for bucket in spec.kernels[kernel].buckets for name in identifiers(bucket.when)}
+    return [name for name in chosen if name in used]

@@ -1,0 +1,118 @@
+"""Sweeps: wrong candidates are never accepted, interruptions lose nothing, choices follow the times."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from dsv4gen.base.errors import UsageError
+from dsv4gen.tune.journal import BASE, Journal, read_journal
+from dsv4gen.tune.measure import FINALISTS
+from dsv4gen.tune.pack import Pack, read_pack
+from tests.tune.conftest import Rig
+
+
+def test_every_proven_tile_is_measured_on_every_shape(rig: Rig, pack: Pack) -> None:
+    assert rig.sweep(2, 3)
+    _, entries = read_journal(rig.journal)
+    assert {tuple(sorted(e.tile.items())) for e in entries if e.kernel == "dual"} == {
+        tuple(sorted(one.tile.items())) for one in pack.variants
+    }
+    assert {e.shape["tokens"] for e in entries} == {2, 3}
+    assert sum(e.kernel == BASE for e in entries) == 2
+    assert all(e.final for e in entries if e.kernel == BASE)
+    finals = [e for e in entries if e.kernel == "dual" and e.final and e.shape["tokens"] == 2]
+    assert 1 < len(finals) <= FINALISTS + 1
+
+
+def test_a_planted_wrong_candidate_is_never_timed_whatever_its_speed(rig: Rig) -> None:
+    rig.wrong = lambda tile: tile.get("lanes_per_row") == 4
+    rig.speed = lambda tile, _: 1.0 if tile.get("lanes_per_row") == 4 else 5.0
+    rig.sweep(2)
+    _, entries = read_journal(rig.journal)
+    wrong = [e for e in entries if e.tile.get("lanes_per_row") == 4]
+    assert wrong and all("differs from what the untuned kernel wrote" in e.problem for e in wrong)
+    assert not [tile for tile, _ in rig.timed if tile.get("lanes_per_row") == 4]
+
+
+def test_a_wrong_untuned_kernel_stops_the_shape(rig: Rig) -> None:
+    rig.wrong = lambda tile: not tile
+    rig.sweep(2)
+    _, entries = read_journal(rig.journal)
+    assert [e.kernel for e in entries] == [BASE] and entries[0].problem
+    assert rig.timed == []
+
+
+def test_an_interrupted_sweep_goes_on_and_loses_nothing(rig: Rig, tmp_path: Path) -> None:
+    rig.stop_after = 7
+    with pytest.raises(KeyboardInterrupt):
+        rig.sweep(2, 3)
+    _, before = read_journal(rig.journal)
+    with rig.journal.open("a", encoding="utf-8") as file:
+        file.write('{"op": "gather_dual", "sha')
+    rig.stop_after, rig.timed = None, []
+    assert rig.sweep(2, 3)
+    _, after = read_journal(rig.journal)
+    assert after[: len(before)] == before
+    passing = [(e.shape["tokens"], tuple(sorted(e.tile.items()))) for e in after if e.kernel == "dual" and not e.final]
+    assert len(passing) == len(set(passing))
+    whole = Rig(rig.pack, tmp_path / "b.jsonl", rig.speed)
+    whole.sweep(2, 3)
+    assert {e.key: e.value for e in read_journal(whole.journal)[1]} == {e.key: e.value for e in after}
+    rig.timed = []
+    assert rig.sweep(2, 3)
+    assert rig.timed == []
+
+
+def test_the_deadline_ends_a_sweep_between_candidates(rig: Rig) -> None:
+    assert not rig.sweep(2, deadline=time.monotonic() - 1)
+    assert rig.timed == []
+
+
+def test_a_changed_candidate_is_measured_again(rig: Rig) -> None:
+    rig.sweep(2)
+    rig.timed = []
+    first = rig.pack.variants[0]
+    changed = type(first)(first.kernel, first.tile, first.entry, {**first.files, "gather_dequant.py": "# other\n"})
+    rig.pack = Pack(**{**vars(rig.pack), "variants": [changed, *rig.pack.variants[1:]]})
+    rig.sweep(2)
+    assert {tuple(tile.items()) for tile, _ in rig.timed} <= {tuple(changed.tile.items()), ()}
+    assert rig.timed
+
+
+def test_a_journal_of_something_else_is_refused(rig: Rig, tmp_path: Path) -> None:
+    rig.sweep(2)
+    for change, message in (({"target": "sm_120"}, "of target sm_90"), ({"machine": {"device": "other"}}, "device")):
+        head = type(rig.head())(**{**vars(rig.head()), **change})
+        with pytest.raises(UsageError, match=message):
+            Journal.open(rig.journal, head)
+    (tmp_path / "c.jsonl").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="not a journal"):
+        read_journal(tmp_path / "c.jsonl")
+
+
+def test_packs_round_trip_and_are_small(pack: Pack, tmp_path: Path) -> None:
+    pack.write(tmp_path / "a.pack")
+    again = read_pack(tmp_path / "a.pack")
+    assert [one.digest for one in again.variants] == [one.digest for one in pack.variants]
+    assert again.base.entry == json.loads(json.dumps(pack.base.entry))
+    assert (tmp_path / "a.pack").stat().st_size < 100_000
+    folder = again.unpack(again.variants[0], tmp_path / "root")
+    from dsv4gen.base.manifest import read_manifest, require_intact
+
+    manifest = read_manifest(folder)
+    require_intact(manifest, folder)
+    (bucket,) = manifest.families["gather_dequant"]["kernels"]["dual"]["buckets"]
+    assert bucket["tile"] == again.variants[0].tile
+    (tmp_path / "b.pack").write_bytes(b"no")
+    with pytest.raises(UsageError, match="no pack"):
+        read_pack(tmp_path / "b.pack")
+
+
+def test_only_proven_tiles_are_candidates(pack: Pack) -> None:
+    tiles = [one.tile for one in pack.variants]
+    assert {"lanes_per_row": 32, "num_warps": 1, "num_stages": 1} not in tiles
+    assert all(tile["lanes_per_row"] in (4, 8, 16, 32) for tile in tiles)
