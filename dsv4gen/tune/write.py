@@ -52,8 +52,7 @@ def tuned_text(old: str, head: Head, policy: str, choices: Mapping[str, Sequence
     data = yaml.load(old) if old.strip() else _fresh(head)
     data["measured"] = _measured(head, policy, data.get("measured"))
     for kernel, rows in choices.items():
-        before = {str(row["when"]): row for row in data["kernels"].get(kernel) or ()}
-        data["kernels"][kernel] = CommentedSeq([_row(row, head, before.get(row.when)) for row in rows])
+        data["kernels"][kernel] = _rows(rows, head, data["kernels"].get(kernel))
     stream = io.StringIO()
     yaml.dump(data, stream)
     return stream.getvalue()
@@ -93,6 +92,19 @@ def _measured(head: Head, policy: str, old: Any) -> CommentedMap:
     data = old if isinstance(old, CommentedMap) else CommentedMap()
     data.update(new)
     return data
+
+
+def _rows(choices: Sequence[Choice], head: Head, old: Any) -> CommentedSeq:
+    """Rows in place of the old ones; a comment behind a row goes to the new one with its predicate."""
+    before = old if isinstance(old, CommentedSeq) else CommentedSeq()
+    position = {str(row["when"]): number for number, row in enumerate(before)}
+    rows = CommentedSeq(
+        [_row(one, head, before[position[one.when]] if one.when in position else None) for one in choices]
+    )
+    for number, choice in enumerate(choices):
+        if position.get(choice.when) in before.ca.items:
+            rows.ca.items[number] = before.ca.items[position[choice.when]]
+    return rows
 
 
 def _row(choice: Choice, head: Head, old: Any) -> CommentedMap:

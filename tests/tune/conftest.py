@@ -1,10 +1,9 @@
-"""A sweep of gather_dequant on the CPU: candidates are those of sm_90, what runs is the reference, and a clock tells the
-times that a test wants."""
+"""A sweep of gather_dequant on the CPU: made-up candidates, the reference behind them, a clock that is told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,15 @@ SMALL = {"tokens": 2, "width": 3, "page_size": 4, "pages": 5, "extra_width": 2, 
 
 @pytest.fixture(scope="session")
 def pack() -> Pack:
-    """Candidates of the op that takes two caches."""
-    return make_pack("gather_dequant", "sm_90", ["dual"])
+    """The family as it is, and candidates for the kernel of two caches with tiles that no spec has."""
+    base = make_pack("gather_dequant", "sm_90", ["dual"], {"rows": 4})
+    tiles = [{"lanes": lanes, "num_warps": warps} for lanes in (4, 8, 16) for warps in (1, 2, 4)]
+    return replace(base, variants=[_variant(base, tile) for tile in tiles])
+
+
+def _variant(base: Pack, tile: Mapping[str, int]) -> Variant:
+    files = {**base.base.files, "gather_dequant.py": f"# {tile}\n"}
+    return Variant("dual", tile, base.base.entry, files)
 
 
 @dataclass

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dsv4gen.base.errors import UsageError
+from dsv4gen.base.extensions import spec_folders
+from dsv4gen.emit.build import make_plans
+from dsv4gen.spec import load_specs
+from dsv4gen.tune.candidates import make_pack
 from dsv4gen.tune.journal import BASE, Journal, read_journal
 from dsv4gen.tune.measure import FINALISTS
 from dsv4gen.tune.pack import Pack, read_pack
@@ -19,7 +24,8 @@ def test_every_proven_tile_is_measured_on_every_shape(rig: Rig, pack: Pack) -> N
     assert rig.sweep(2, 3)
     _, entries = read_journal(rig.journal)
     assert {tuple(sorted(e.tile.items())) for e in entries if e.kernel == "dual"} == {
-        tuple(sorted(one.tile.items())) for one in pack.variants
+        *(tuple(sorted(one.tile.items())) for one in pack.variants),
+        tuple(sorted(entries[1].tile.items())),
     }
     assert {e.shape["tokens"] for e in entries} == {2, 3}
     assert sum(e.kernel == BASE for e in entries) == 2
@@ -29,13 +35,14 @@ def test_every_proven_tile_is_measured_on_every_shape(rig: Rig, pack: Pack) -> N
 
 
 def test_a_planted_wrong_candidate_is_never_timed_whatever_its_speed(rig: Rig) -> None:
-    rig.wrong = lambda tile: tile.get("lanes_per_row") == 4
-    rig.speed = lambda tile, _: 1.0 if tile.get("lanes_per_row") == 4 else 5.0
+    planted = [one.tile for one in rig.pack.variants[:3]]
+    rig.wrong = lambda tile: tile in planted
+    rig.speed = lambda tile, _: 1.0 if tile in planted else 5.0
     rig.sweep(2)
     _, entries = read_journal(rig.journal)
-    wrong = [e for e in entries if e.tile.get("lanes_per_row") == 4]
+    wrong = [e for e in entries if e.tile in planted]
     assert wrong and all("differs from what the untuned kernel wrote" in e.problem for e in wrong)
-    assert not [tile for tile, _ in rig.timed if tile.get("lanes_per_row") == 4]
+    assert not [tile for tile, _ in rig.timed if tile in planted]
 
 
 def test_a_wrong_untuned_kernel_stops_the_shape(rig: Rig) -> None:
@@ -105,14 +112,33 @@ def test_packs_round_trip_and_are_small(pack: Pack, tmp_path: Path) -> None:
 
     manifest = read_manifest(folder)
     require_intact(manifest, folder)
-    (bucket,) = manifest.families["gather_dequant"]["kernels"]["dual"]["buckets"]
-    assert bucket["tile"] == again.variants[0].tile
+    assert manifest.families["gather_dequant"] == again.base.entry
     (tmp_path / "b.pack").write_bytes(b"no")
     with pytest.raises(UsageError, match="no pack"):
         read_pack(tmp_path / "b.pack")
 
 
-def test_only_proven_tiles_are_candidates(pack: Pack) -> None:
-    tiles = [one.tile for one in pack.variants]
-    assert {"lanes_per_row": 32, "num_warps": 1, "num_stages": 1} not in tiles
-    assert all(tile["lanes_per_row"] in (4, 8, 16, 32) for tile in tiles)
+def test_candidates_are_the_tiles_that_the_plan_has_proven() -> None:
+    (plan,) = make_plans(load_specs(*spec_folders()), "sm_90", ["sparse_decode"])
+    made = make_pack("sparse_decode", "sm_90", ["merge"], {"num_warps": 2})
+    proven = [dict(tile) for tile in plan.kernel("merge").tiles if tile["num_warps"] == 2]
+    assert [dict(one.tile) for one in made.variants] == proven
+    for one in made.variants:
+        (bucket,) = one.entry["kernels"]["merge"]["buckets"]
+        assert bucket["tile"] == one.tile
+        (instance,) = one.entry["kernels"]["merge"]["instances"]
+        assert instance["tile"] == one.tile
+    assert len({one.digest for one in made.variants}) == len(proven)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("gather_dequant", "sm_90", ["daul"]), "did you mean 'dual'"),
+        (("gather_dequnt", "sm_90"), "did you mean 'gather_dequant'"),
+        (("gather_dequant", "sm_90", ["dual"], {"num_wraps": 1}), "did you mean 'num_warps'"),
+    ],
+)
+def test_words_that_fit_no_candidate(words: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make_pack(*words)
