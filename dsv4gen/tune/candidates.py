@@ -45,16 +45,15 @@ def make_pack(
     plan = make_plan(loaded, record)
     base = _variant(plan, "", {})
     variants = []
-    for kernel, tile in _tiles(plan, kernels, only or {}):
+    for kernel, tile in proven_tiles(plan, kernels, only or {}):
         try:
-            variants.append(_variant(make_plan(_with_tile(loaded, kernel, tile), record), kernel, tile))
+            variants.append(_variant(make_plan(with_tile(loaded, kernel, tile), record), kernel, tile))
         except DsvError as error:
             progress(f"left out: {kernel} {tile}: {error.message}")
             continue
         progress(variants[-1].name)
     manifest = make_manifest(plan.target, [family], {}).data
-    axes = {kernel.name: _axes(plan, loaded.model, kernel.name) for kernel in plan.kernels}
-    return Pack(target, family, manifest, base, variants, axes)
+    return Pack(target, family, manifest, base, variants, predicate_axes(plan, loaded.model))
 
 
 def spec_of(family: str, target: str) -> tuple[Loaded[FamilySpec], TargetRecord, Specs]:
@@ -63,7 +62,12 @@ def spec_of(family: str, target: str) -> tuple[Loaded[FamilySpec], TargetRecord,
     return specs.families[family], resolve_target(specs, target), specs
 
 
-def _tiles(plan: FamilyPlan, kernels: Sequence[str], only: Mapping[str, int]) -> Iterator[tuple[str, Tile]]:
+def proven_tiles(plan: FamilyPlan, kernels: Sequence[str], only: Mapping[str, int]) -> Iterator[tuple[str, Tile]]:
+    """Kernels with each tile that fits; those with a choice only.
+
+    Raises:
+        UsageError: no such kernel or tile dimension.
+    """
     names = [kernel.name for kernel in plan.kernels]
     for name in kernels:
         if name not in names:
@@ -80,7 +84,7 @@ def _tiles(plan: FamilyPlan, kernels: Sequence[str], only: Mapping[str, int]) ->
                     yield kernel.name, tile
 
 
-def _with_tile(loaded: Loaded[FamilySpec], kernel: str, tile: Tile) -> Loaded[FamilySpec]:
+def with_tile(loaded: Loaded[FamilySpec], kernel: str, tile: Tile) -> Loaded[FamilySpec]:
     """The spec with one bucket for one kernel."""
     spec = loaded.model
     bucket = Bucket.model_validate({"when": "true", "tile": dict(tile)})
@@ -95,10 +99,14 @@ def _variant(plan: FamilyPlan, kernel: str, tile: Tile) -> Variant:
     return Variant(kernel, dict(tile), entry, files)
 
 
-def _axes(plan: FamilyPlan, spec: FamilySpec, kernel: str) -> list[str]:
-    """Sizes that a tuned predicate may use: a Triton launcher passes those that the spec's own buckets use."""
+def predicate_axes(plan: FamilyPlan, spec: FamilySpec) -> dict[str, list[str]]:
+    """Per kernel the sizes that a tuned predicate may use: a Triton launcher passes those that its own buckets use."""
     chosen = [axis.name for axis in plan.axes if axis.per is None]
     if plan.language != "triton":
-        return chosen
-    used = {name for bucket in spec.kernels[kernel].buckets for name in identifiers(bucket.when)}
-    return [name for name in chosen if name in used]
+        return {kernel.name: chosen for kernel in plan.kernels}
+    used = {name: _used(spec, name) for name in spec.kernels}
+    return {kernel.name: [axis for axis in chosen if axis in used[kernel.name]] for kernel in plan.kernels}
+
+
+def _used(spec: FamilySpec, kernel: str) -> set[str]:
+    return {name for bucket in spec.kernels[kernel].buckets for name in identifiers(bucket.when)}

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from dsv4gen.base import paths
-from dsv4gen.base.errors import UsageError
+from dsv4gen.base.errors import LoadError, UsageError
 from dsv4gen.bench.cells import Wanted, cells_of
 from dsv4gen.tune.choose import Choice, choose
 from dsv4gen.tune.journal import Entry, Head, Journal, read_journal
@@ -93,6 +93,8 @@ def run(asked: Asked, how: Sweeping, progress: Progress = lambda _: None) -> Don
     from dsv4gen.tune.candidates import make_pack
 
     target = asked.target or _card_target(how.devices[0])
+    if asked.target and not asked.pack and not _card_runs(target, how.devices[0]):
+        return _counted(asked.family, target, asked, how, progress)
     pack_file = asked.pack or _kept(asked.family, target, "pack")
     make_pack(asked.family, target, asked.kernels, asked.held, progress).write(pack_file)
     if asked.pack:
@@ -101,6 +103,27 @@ def run(asked: Asked, how: Sweeping, progress: Progress = lambda _: None) -> Don
     if not measure(pack_file, journal, how, progress):
         return Done(journal, False)
     return Done(*apply(journal))
+
+
+def _counted(family: str, target: str, asked: Asked, how: Sweeping, progress: Progress) -> Done:
+    """Rank by the emulator's counts; the file says so."""
+    from dsv4gen.tune.counts import Counting, emulated_head
+
+    file = asked.journal or _kept(family, target, "emulated.jsonl")
+    counting = Counting(family, target, lambda entry: progress(entry_line(entry)))
+    journal = Journal.open(file, emulated_head(family, target, _today(), counting.axes))
+    counting.run(journal, cells_of(family, counting.entry, how.wanted), asked.kernels, asked.held)
+    return Done(*apply(file))
+
+
+def _card_runs(target: str, device: int) -> bool:
+    from dsv4gen.bench import machine
+
+    try:
+        machine.card(device)
+    except LoadError:
+        return False
+    return _card_target(device) == target
 
 
 def _card_target(device: int) -> str:
