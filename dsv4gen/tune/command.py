@@ -193,7 +193,7 @@ def apply(journal: Path, out: Path | None = None) -> tuple[Path, bool, Outcome]:
 
 
 def decide(journal: Path) -> Outcome:
-    """Rows for every kernel that was measured."""
+    """Rows for every kernel that was measured; none where they would only repeat the spec's."""
     from dsv4gen.plan.make import make_plan
     from dsv4gen.spec.kernel_references import visible_tile
     from dsv4gen.tune.candidates import spec_of
@@ -208,7 +208,9 @@ def decide(journal: Path) -> Outcome:
             buckets = [(str(bucket.when), bucket.tile) for bucket in kernel.buckets]
             spec = loaded.model.kernels[kernel.name]
             symbol = partial(visible_tile, spec)
-            choices[kernel.name] = choose(kernel.name, buckets, head.axes[kernel.name], mine, symbol)
+            rows = choose(kernel.name, buckets, head.axes[kernel.name], mine, symbol)
+            same = [(row.when, dict(row.tile)) for row in rows] == [(when, dict(tile)) for when, tile in buckets]
+            choices[kernel.name] = [] if same else rows
     return Outcome(head, choices, entries)
 
 

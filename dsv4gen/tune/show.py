@@ -31,9 +31,12 @@ def show_outcome(outcome: Outcome) -> None:
             rows.append((kernel, choice.when, tile_words(choice.tile), *_gain_cells(outcome, choice.entry)))
     unit = "us" if outcome.head.kind == "time" else "instructions, emulated"
     table(("kernel", "when", "tile", f"spec {unit}", "tuned", "ratio"), rows)
+    unchanged = [kernel for kernel, choices in outcome.choices.items() if not choices]
+    if unchanged:
+        say(f"the spec's tiles stay: {', '.join(unchanged)}")
     ratio = gain(outcome)
     if ratio is not None:
-        say(f"geometric mean of tuned / spec over all measured shapes: {ratio:.3f}")
+        say(f"geometric mean of tuned / spec over the shapes of these rows: {ratio:.3f}")
     for entry in outcome.rejected:
         say(f"rejected: {entry.kernel} {tile_words(entry.tile)}: {entry.problem}", "dim")
 

@@ -23,7 +23,7 @@ from dsv4gen.tune.journal import Head
 HEADER = """\
 Tiles of {family} on {target}: rows per kernel, the first that holds counts. Written by `dsv4gen tune`, for review.
 Only predicate and tile enter the plan; a row without a time repeats the family's spec."""
-_WIDTH = 200
+_WIDTH = 4096
 _VALUE = {"time": "microseconds", "emulated": "instructions"}
 
 
@@ -31,7 +31,7 @@ def write_tuning(path: Path, head: Head, policy: str, choices: Mapping[str, Sequ
     """Write or update a file and return its text.
 
     Args:
-        choices: rows by kernel; kernels of the file that are not among them stay as they are.
+        choices: rows by kernel, none where the spec's tiles stay; the file's other kernels stay as they are.
 
     Raises:
         SpecError: the file that is there is no YAML.
@@ -52,6 +52,9 @@ def tuned_text(old: str, head: Head, policy: str, choices: Mapping[str, Sequence
     data = yaml.load(old) if old.strip() else _fresh(head)
     data["measured"] = _measured(head, policy, data.get("measured"))
     for kernel, rows in choices.items():
+        if not rows:
+            data["kernels"].pop(kernel, None)
+            continue
         data["kernels"][kernel] = _rows(rows, head, data["kernels"].get(kernel))
     stream = io.StringIO()
     yaml.dump(data, stream)
@@ -108,7 +111,7 @@ def _rows(choices: Sequence[Choice], head: Head, old: Any) -> CommentedSeq:
 
 
 def _row(choice: Choice, head: Head, old: Any) -> CommentedMap:
-    """A row in one line; `old`, with its comment, is filled anew where there is one."""
+    """A row; `old`, with its comments, is filled anew where there is one."""
     row = old if isinstance(old, CommentedMap) else CommentedMap()
     row["when"] = DoubleQuotedScalarString(choice.when)
     row["tile"] = _flow(choice.tile)
@@ -118,7 +121,6 @@ def _row(choice: Choice, head: Head, old: Any) -> CommentedMap:
         row["shape"] = _flow(choice.entry.shape)
         value = choice.entry.value
         row[_VALUE[head.kind]] = round(value, 2) if head.kind == "time" else int(value)
-    row.fa.set_flow_style()
     return row
 
 

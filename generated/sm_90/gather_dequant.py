@@ -249,7 +249,7 @@ def extra_tile(tokens, extra_width):
 
 def scope_tile(tokens, width):
     """ROWS, num_warps and num_stages of gather_scope by shape."""
-    if tokens * width < 12288:
+    if tokens * width < 12288 and width <= 128:
         return (2, 1, 1)
     return (4, 1, 1)
 

@@ -370,7 +370,7 @@ AHEAD_OF_TIME = (
     (
         "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "none", "SWAP": False, "BLOCK_H": 64, "BLOCK_N": 64},
-        {"num_warps": 8, "num_stages": 3, "enable_fp_fusion": False},
+        {"num_warps": 8, "num_stages": 2, "enable_fp_fusion": False},
     ),
     (
         "attend_scopes", "attend",
@@ -386,7 +386,17 @@ AHEAD_OF_TIME = (
     (
         "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "kernel", "SWAP": False, "BLOCK_H": 64, "BLOCK_N": 64},
-        {"num_warps": 8, "num_stages": 3, "enable_fp_fusion": False},
+        {"num_warps": 8, "num_stages": 2, "enable_fp_fusion": False},
+    ),
+    (
+        "attend_scopes", "attend",
+        {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "kernel", "SWAP": True, "BLOCK_H": 8, "BLOCK_N": 32},
+        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
+    ),
+    (
+        "attend_scopes", "attend",
+        {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "kernel", "SWAP": False, "BLOCK_H": 16, "BLOCK_N": 32},
+        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
     (
         "attend_scopes", "attend",
@@ -402,7 +412,17 @@ AHEAD_OF_TIME = (
     (
         "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "last_arriver", "SWAP": False, "BLOCK_H": 64, "BLOCK_N": 64},
-        {"num_warps": 8, "num_stages": 3, "enable_fp_fusion": False},
+        {"num_warps": 8, "num_stages": 2, "enable_fp_fusion": False},
+    ),
+    (
+        "attend_scopes", "attend",
+        {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "last_arriver", "SWAP": True, "BLOCK_H": 8, "BLOCK_N": 32},
+        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
+    ),
+    (
+        "attend_scopes", "attend",
+        {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "last_arriver", "SWAP": False, "BLOCK_H": 16, "BLOCK_N": 32},
+        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
     (
         "attend_scopes", "attend",
@@ -442,7 +462,7 @@ AHEAD_OF_TIME = (
 def fused_tile(tokens, heads, width, extra_width):
     """block_h, block_n, num_warps, num_stages of the fused kernel by shape."""
     if heads > 32 and width + extra_width > 16:
-        return (64, 64, 8, 3)
+        return (64, 64, 8, 2)
     if width + extra_width > 16:
         return (16, 32, 4, 3)
     return (16, 16, 8, 1)
@@ -450,7 +470,11 @@ def fused_tile(tokens, heads, width, extra_width):
 def split_tile(tokens, heads, width, extra_width):
     """block_h, block_n, num_warps, num_stages of the split kernel by shape."""
     if heads > 32 and tokens > 8 and width + extra_width > 16:
-        return (64, 64, 8, 3)
+        return (64, 64, 8, 2)
+    if width + extra_width > 16 and tokens <= 1 and heads <= 16:
+        return (8, 32, 4, 1)
+    if width + extra_width > 16 and tokens <= 1:
+        return (16, 32, 4, 1)
     if width + extra_width > 16:
         return (16, 32, 4, 3)
     return (16, 16, 8, 1)

@@ -66,7 +66,7 @@ def test_comments_and_other_kernels_stay(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert 'date: "2026-01-02"' in text and "microseconds: 7.13" in text
     head, _, rest = text.partition("measured:")
-    text = f"{head}# who measured\nmeasured:{rest}".replace("7.13}", "7.13}  # odd, but true")
+    text = f"{head}# who measured\nmeasured:{rest}".replace("7.13", "7.13  # odd, but true")
     text += "  fused:   # by hand\n    - {when: true, tile: {block_h: 16}}\n"
     path.write_text(text, encoding="utf-8")
     faster = replace(ENTRY, value=6.0)
@@ -77,6 +77,7 @@ def test_comments_and_other_kernels_stay(tmp_path: Path) -> None:
     assert "microseconds: 6.0" in again and "7.13" not in again
     assert "when: true, tile: {block_h: 16}" in again
     assert write_tuning(path, HEAD, "median", {}) == again
+    assert "merge" not in write_tuning(path, HEAD, "median", {"merge": []})
 
 
 def test_a_damaged_file_is_not_overwritten(tmp_path: Path) -> None:
@@ -101,11 +102,11 @@ def test_stale_rows_are_refused_all_at_once_with_their_places(specs: Path) -> No
         tuned(specs, text)
     stale = [error for error in caught.value.errors if "tuning" in str(error.place)]
     first = next(number for number, line in enumerate(text.splitlines(), 1) if "tokens <= 16" in line)
-    assert [error.place.line for error in stale if error.place] == [first, first + 1]
+    assert [error.place.line for error in stale if error.place] == [first + 1, first + 5]
     assert all(isinstance(error, ProofError) and "stale row" in error.message for error in stale)
     assert all("dsv4gen tune sparse_decode --target sm_90" in error.remedy for error in stale)
     family.write_text(whole.replace("tiles: {columns: [64, 128, 256, 512]", "tiles: {columns: [64, 128]"), "utf-8")
-    with pytest.raises(DsvError, match=r"tuning/sm_90/sparse_decode.yaml:13:\d+.*256 is not among the tiles 64, 128"):
+    with pytest.raises(DsvError, match=r"tuning/sm_90/sparse_decode.yaml:14:\d+.*256 is not among the tiles 64, 128"):
         tuned(specs, text)
 
 
