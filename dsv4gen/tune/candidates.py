@@ -34,14 +34,9 @@ def make_pack(
         only: tile dimensions that are held at one value.
 
     Raises:
-        UsageError: an unknown family, kernel or tile dimension.
+        UsageError: an unknown family, target, kernel or tile dimension.
     """
-    specs = load_specs(*extensions.spec_folders())
-    if family not in specs.families:
-        raise UsageError(
-            f"no family {family!r}{did_you_mean(family, specs.families)}", remedy=f"one of {', '.join(specs.families)}"
-        )
-    loaded, record = specs.families[family], resolve_target(specs, target)
+    loaded, record, _ = spec_of(family, target)
     plan = make_plan(loaded, record)
     base = _variant(plan, "", {})
     variants = []
@@ -57,8 +52,15 @@ def make_pack(
 
 
 def spec_of(family: str, target: str) -> tuple[Loaded[FamilySpec], TargetRecord, Specs]:
-    """The family's spec and the target's record as they are now."""
+    """The family's spec and the target's record as they are now.
+
+    Raises:
+        UsageError: an unknown family or target.
+    """
     specs = load_specs(*extensions.spec_folders())
+    if family not in specs.families:
+        remedy = f"one of {', '.join(specs.families)}"
+        raise UsageError(f"no family {family!r}{did_you_mean(family, specs.families)}", remedy=remedy)
     return specs.families[family], resolve_target(specs, target), specs
 
 
