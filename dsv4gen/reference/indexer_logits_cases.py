@@ -181,6 +181,18 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
             yield build_case({"batch": 1, "queries": 3, "heads": heads, "width": 260, "page_size": 64}, seed=heads)
 
 
+def machine_code_cases(*, full: bool) -> Iterator[Case]:
+    """Cases for compiled code: besides those of `verification_cases`, 64 heads and any two dialects in every tile."""
+    yield from verification_cases(full=full)
+    names = ("index_minus_one", "index_past_end")
+    for dialect, other in (("e4m3fn", "e4m3fnuz"), ("e4m3fnuz", "e4m3fn")):
+        for rows in ({"batch": 2, "queries": 2}, {"batch": 2, "rows": 5}):
+            for width in (130, 40):
+                shape = {**rows, "heads": 64, "width": width, "page_size": 64}
+                for query_dialect in (dialect, other):
+                    yield build_case(shape, names=names, dialect=dialect, query_dialect=query_dialect, seed=width)
+
+
 def _lengths(
     sizes: Mapping[str, int], names: tuple[str, ...], per_row: bool, generator: Generator
 ) -> dict[str, Tensor]:

@@ -223,23 +223,23 @@ MULTIPLES_OF_16 = (
 AHEAD_OF_TIME = (
     (
         "logits_decode", "decode",
-        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "PER_ROW": False, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 64, "BLOCKS": 4},
+        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fnuz", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "PER_ROW": False, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 64, "BLOCKS": 4},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
     (
         "logits_decode", "decode",
-        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "PER_ROW": False, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
+        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fnuz", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "PER_ROW": False, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
         "logits_prefill", "prefill",
-        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": False, "ROWS": 2, "BLOCK_N": 64, "BLOCKS": 8},
+        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fnuz", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": False, "ROWS": 2, "BLOCK_N": 64, "BLOCKS": 8},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
     (
         "logits_prefill", "prefill",
-        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
+        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fnuz", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
 

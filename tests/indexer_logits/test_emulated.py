@@ -32,9 +32,9 @@ def test_compiled_kernels_are_right(target: str) -> None:
         {False, True} if target in ("gfx942", "gfx950", "gfx1201") else {False}
     )
     for variant, request in requests.items():
-        dialect = str(request.constexprs["DIALECT"])
+        dialect, query_dialect = (str(request.constexprs[name]) for name in ("DIALECT", "QUERY_DIALECT"))
         shape = RAGGED if "prefill" in request.function else STEP
-        case = build_case(shape, names=NAMES, dialect=dialect, query_dialect=dialect, tail="minus_inf", seed=9)
+        case = build_case(shape, names=NAMES, dialect=dialect, query_dialect=query_dialect, tail="minus_inf", seed=9)
         case = replace(case, name=f"{variant}: {case.name}")
         order = "descending" if variant.fp8 else "random:1"
         result = emulated.launch(target, request, built[variant], case, order=order)
