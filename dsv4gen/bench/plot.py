@@ -7,7 +7,7 @@ from typing import Any
 
 from dsv4gen.base.errors import OutputError, ToolMissing
 from dsv4gen.bench.result import WAYS, Result, Row
-from dsv4gen.bench.show import machine_line
+from dsv4gen.bench.show import machine_line, telling_axes
 
 _WIDTH, _HEIGHT = 12.0, 4.0
 
@@ -46,6 +46,7 @@ def _draw(axes: Any, family: str, rows: list[Row]) -> None:
     axes.set_yscale("log")
     axes.set_ylabel("us per call")
     axes.set_title(family)
-    words = [" ".join(f"{axis[:2]}{value}" for axis, value in list(row.cell.shape.items())[:3]) for row in rows]
+    names = telling_axes(rows)
+    words = [" ".join(f"{axis} {row.cell.shape[axis]}" for axis in names if axis in row.cell.shape) for row in rows]
     axes.set_xticks(list(positions), words, rotation=90, fontsize=5)
     axes.legend(fontsize="small")

@@ -70,7 +70,7 @@ def machine_line(result: Result) -> str:
 
 def family_table(rows: Sequence[Row]) -> Table:
     """One line per cell: shape, times, what part of the floor, peers and our time over theirs."""
-    axes = _varying(rows)
+    axes = telling_axes(rows)
     options = sorted({name for row in rows for name in row.cell.options if _differs(rows, name)})
     peers = list(dict.fromkeys(name for row in rows for name, found in row.peers.items() if found.times))
     ways = [way for way in WAYS if any(way in row.times for row in rows)]
@@ -123,7 +123,7 @@ def _change_cells(change: Change) -> tuple[str, ...]:
     return change.verdict, str(change.cell), *(f"{number:.2f}" for number in numbers)
 
 
-def _varying(rows: Sequence[Row]) -> list[str]:
+def telling_axes(rows: Sequence[Row]) -> list[str]:
     """Axes that tell the cells of a list apart."""
     lists: dict[str, list[Row]] = {}
     for row in rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
@@ -107,3 +108,12 @@ def test_a_missing_peer_is_a_line_and_an_unknown_one_an_error(monkeypatch: pytes
     assert "no_such_package_here" in missing["sglang"]
     with pytest.raises(UsageError, match="did you mean 'torch'"):
         open_peers(["troch"])
+
+
+def test_a_distribution_adds_a_peer_by_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("mine", "tests.bench.own_peer", peers.GROUP)
+    monkeypatch.setattr(peers, "entry_points", lambda group: [entry] if group == peers.GROUP else [])
+    found, versions, missing = open_peers(["mine"])
+    assert versions == {"mine": "7"} and not missing
+    (row,) = make_bench(Clock(), peers=found).run(small_cells())
+    assert row.peers["mine"].times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from multiprocessing import get_context
 from pathlib import Path
@@ -10,13 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 from dsv4gen.base.errors import UsageError, VerifyError
-from dsv4gen.bench.cells import Cell, Wanted
+from dsv4gen.bench.cells import Cell, Wanted, cells_of
 from dsv4gen.cli import main
+from dsv4gen.plan.make import make_plan
 from dsv4gen.tune import command, counts
+from dsv4gen.tune.candidates import spec_of, with_tile
 from dsv4gen.tune.command import Asked, Sweeping, run
 from dsv4gen.tune.journal import Entry, Head, Journal, read_journal
 from dsv4gen.tune.show import gain, show
 from dsv4gen.tune.workers import _classes
+from tests.tools import need_tool
 
 HEAD = Head("topk", "sm_90", "time", "2026-01-02", {"device": "a card"}, {})
 
@@ -127,3 +131,17 @@ def test_apply_refuses_a_journal_of_a_family_that_is_gone(specs: Path, tmp_path:
     with pytest.raises(UsageError, match="did you mean 'topk'"):
         run(Asked(None, apply=tmp_path / "a.jsonl"), Sweeping())
     assert not (specs / "tuning").exists()
+
+
+def test_the_emulator_counts_what_the_machine_code_executes() -> None:
+    need_tool("clang-22")
+    loaded, record, _ = spec_of("topk", "gfx950")
+    cases = importlib.import_module("dsv4gen.reference.topk_cases")
+    counting = counts.Counting("topk", "gfx950")
+    (cell,) = cells_of("topk", counting.entry, Wanted((), {"batch": 2, "width": 600, "k": 64}, {"mode": "indices"}))
+    found = {}
+    for threads, ties in ((256, 1024), (1024, 2048)):
+        tile = {"block_threads": threads, "loads_in_flight": 4, "coarse_bits": 12, "tie_capacity": ties}
+        plan = make_plan(with_tile(loaded, "select", tile), record)
+        found[threads] = counts.executed(plan, record, cell, cases)
+    assert 0 < found[256] < found[1024]
