@@ -116,7 +116,7 @@ def measured(found: Sequence[Measured], expected: str, evidence: str) -> Stage:
         return Stage("measured", "stale", "older times", (*reasons, "these times are about an older generation"))
     wrong = len(reasons) - 1
     if wrong:
-        return Stage("measured", "failed", f"{wrong} of {len(rows)} shapes fail", (*reasons[1:], reasons[0]))
+        return Stage("measured", "failed", f"{wrong}/{len(rows)} shapes fail", (*reasons[1:], reasons[0]))
     if not newest.digest:
         return Stage("measured", "part", _short(card), (*reasons, "the file does not say which generation was timed"))
     return Stage("measured", "yes", _short(card), tuple(reasons))
@@ -146,7 +146,7 @@ def _furthest(stages: Sequence[Stage], last: Stage) -> str:
         return f"measured, {last.text}"
     if last.name == "executed":
         return "compile-only" if stages[-1].text == "compile-only" else last.text
-    return "proven, not built" if last.name == "proven" and stages[0].state == "no" else last.name
+    return "not built" if last.name == "proven" and stages[0].state == "no" else last.name
 
 
 def _missing(name: str, outcome: Outcome | None, expected: str) -> Stage | None:

@@ -10,14 +10,11 @@ from typing import Any
 import pytest
 
 from dsv4gen.report.html import write_html
+from tests.report.browser import open_browser
 from tests.report.planted import all_failures
-from tests.tools import need_module, need_tool
+from tests.tools import need_module
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
 TABS = ("summary", "paths", "proofs", "resources", "executed", "benchmark", "source")
 #: what must be readable somewhere in a tab of a cell
 PLANTED = [
@@ -42,7 +39,7 @@ HEADLINES = {
     "gfx90a/topk": "does not fit",
     "gfx950/topk": "stale tuning",
     "gfx950/gather_dequant": "older results",
-    "gfx1250/topk": "proven, not built",
+    "gfx1250/topk": "not built",
     "sm_90/topk": "spills",
     "sm_90/gather_dequant": "damaged",
 }
@@ -57,15 +54,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    program = need_tool("chromium")
-    need_module("playwright")
     need_module("axe_playwright_python")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=program, args=FLAGS.split())
+    with open_browser() as opened:
         yield opened
-        opened.close()
 
 
 class Visit:
@@ -264,3 +255,11 @@ def test_text_of_specs_stays_text(tmp_path: Path, browser: Any) -> None:
     visiting.open("sm_90/topk")
     assert "</script><script>alert(1)</script> Select" in visiting.page.locator("#detail header").inner_text()
     visiting.close()
+
+
+def test_the_readme_shows_a_picture_of_it() -> None:
+    root = Path(__file__).parent.parent.parent
+    assert "(docs/report.png)" in (root / "README.md").read_text(encoding="utf-8")
+    picture = (root / "docs" / "report.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) < 300_000

@@ -36,7 +36,7 @@ const short = (value) => {
 };
 
 function chart(data, peers) {
-  const W = 320, H = 200, left = 40, right = 18, top = 10, bottom = 30;
+  const W = 260, H = 175, left = 36, right = 18, top = 10, bottom = 30;
   const xs = data.series.flatMap((series) => series.points.map((point) => point[0]));
   const ys = data.series.flatMap((series) => series.points.map((point) => point[1])).filter((value) => value > 0);
   const [x0, x1] = [Math.min(...xs), Math.max(...xs)];
@@ -98,7 +98,7 @@ function benchmarks(cell) {
       return `${name}: ${plural(all.length, "shape")}${all.length > 1 ? ", the first" : ""}: ${all[0]}`;
     });
     return [
-      h("p", { class: "note" }, `${bench.date}, ${words(bench.machine)}, from ${bench.file}. Charts show ${bench.way} times.`),
+      h("p", { class: "note small" }, `${bench.date}, ${Object.entries(bench.machine).map(([name, text]) => (name === "device" ? text : `${name} ${text}`)).join(", ")}; ${bench.file}. Charts show ${bench.way} times.`),
       legend(kinds, peers), h("div", { class: "charts" }, bench.charts.map((one) => chart(one, peers))),
       h("h3", {}, "Every shape"), fixed ? h("p", { class: "note" }, `All with ${fixed}.`) : null, table("Times of every shape", columns, bench.rows, (row) => (row.problem ? "bad" : "")),
       problems.length ? [h("h3", {}, "Peers without times"), h("ul", { class: "plain" }, problems.map((text) => h("li", {}, text)))] : null,

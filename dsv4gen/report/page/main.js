@@ -85,7 +85,7 @@ function startMatrix() {
   const columns = DATA.families.length;
   buttons.forEach((button, place) => {
     button.tabIndex = place ? -1 : 0;
-    button.addEventListener("click", () => { go(button.dataset.cell); $("detail").focus({ preventScroll: window.innerWidth > 1320 }); });
+    button.addEventListener("click", () => { go(button.dataset.cell); $("detail").focus({ preventScroll: window.innerWidth > 1240 }); });
     button.addEventListener("keydown", (event) => {
       const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns, Home: -(place % columns), End: columns - 1 - (place % columns) };
       const next = buttons[place + steps[event.key]];

@@ -78,24 +78,34 @@ function executedPanel(cell) {
   return [...wrong,
     cell.gaps.length ? [h("h3", {}, "What no case reached"), table("Not executed", [column("state", null, () => tag("failed", "not executed")), column("kernel", "sym", (gap) => gap.symbol), column("row path", "sym", (gap) => gap.row_path || "all of it")], cell.gaps, () => "bad")] : null,
     h("h3", {}, "Executed and equal to the reference"),
-    executedTable(cell),
+    executedTables(cell),
     counted.length ? [h("h3", {}, "Counters of the longest emulated launch of each kernel"), h("p", { class: "note" }, "Executed wave instructions and events. Counts, never time."),
-      table("Counters", [column("kernel", "sym", (row) => row.symbol), column("grid × block", "sym", (row) => `${row.counted.grid.join("×")} × ${row.counted.block}`), column("instructions", "num", (row) => number(row.counted.instructions)),
+      table("Counters", [column("kernel", cell.counters.some((row) => row.symbol.length > 40) ? "wide" : "sym", (row) => row.symbol), column("grid × block", "sym", (row) => `${row.counted.grid.join("×")} × ${row.counted.block}`), column("instructions", "num", (row) => number(row.counted.instructions)),
         ...counted.map((name) => column(name.replaceAll("_", " "), "num", (row) => number(row.counted.counters[name] || 0))), column("case", "wide", (row) => row.counted.case)], cell.counters)] : null,
   ];
 }
 
+// One table per kind of name: oracles of source name ops where those of machine code name kernels.
+function executedTables(cell) {
+  const groups = [];
+  for (const row of cell.executed) {
+    const group = groups.find((one) => one.oracles.has(row.oracle) || one.symbols.has(row.symbol)) || groups[groups.push({ oracles: new Set(), symbols: new Set() }) - 1];
+    group.oracles.add(row.oracle);
+    group.symbols.add(row.symbol);
+  }
+  return groups.map(({ oracles, symbols }) => executedTable(cell, [...oracles], [...symbols]));
+}
+
 // One row per kernel, one column of cases per oracle; row paths by oracle only where the oracles differ.
-function executedTable(cell) {
-  const oracles = [...new Set(cell.executed.map((row) => row.oracle))], symbols = [...new Set(cell.executed.map((row) => row.symbol))];
+function executedTable(cell, oracles, symbols) {
   const of = (symbol, oracle) => cell.executed.find((row) => row.symbol === symbol && row.oracle === oracle);
   const taken = (symbol) => {
     const rows = oracles.map((oracle) => of(symbol, oracle)).filter((row) => row && row.cases);
     const same = new Set(rows.map((row) => row.row_paths.join(" "))).size < 2;
     return same ? (rows[0] ? rows[0].row_paths.join(" ") : "") : rows.map((row) => `${row.oracle}: ${row.row_paths.join(" ")}`).join("; ");
   };
-  const cases = (row) => (row ? number(row.cases) : "none");
-  return table("Executed", [column(symbols.length && cell.executed[0].row_paths.length ? "kernel" : "kernel or op", "sym", (symbol) => symbol),
-    ...oracles.map((oracle) => column(`${oracle} cases`, "num", (symbol) => cases(of(symbol, oracle)))), column("row paths taken", "code", taken)],
-  symbols, (symbol) => (oracles.some((oracle) => of(symbol, oracle)?.cases) ? "" : "warn"));
+  const cases = (row) => (row && row.cases ? number(row.cases) : "none");
+  const columns = [column("kernel or op", symbols.some((symbol) => symbol.length > 40) ? "wide" : "sym", (symbol) => symbol), ...oracles.map((oracle) => column(`${oracle} cases`, "num", (symbol) => cases(of(symbol, oracle))))];
+  if (symbols.some(taken)) columns.push(column("row paths taken", "code", taken));
+  return table(`Executed on ${oracles.join(" and ")}`, columns, symbols, (symbol) => (oracles.some((oracle) => of(symbol, oracle)?.cases) ? "" : "warn"));
 }
