@@ -109,7 +109,7 @@ def _make(specs: Specs, target: str, family: str, errors: Sequence[DsvError]) ->
     """Plan and render one cell in memory."""
     known = [(kind, str(error)) for error in errors if (kind := _concerns(error, target, family))]
     made = Made(mistakes=known)
-    if any(kind == "spec" for kind, _ in known):
+    if known:
         return made
     try:
         (plan,) = make_plans(specs, target, [family])
@@ -145,7 +145,7 @@ def _cell(target: Target, family: str, made: Made, folder: _Folder, evidence: Ev
     """One cell; where its spec has mistakes, its tables are those of what the folder still holds."""
     manifest = made.manifest or (folder.manifest if folder.digest(family) else None)
     entry = _entry(manifest, family)
-    digest = made.digest
+    digest = made.digest or folder.digest(family)  # results of what the folder holds are not old while specs are wrong
     outcome = evidence.verified.get((target.name, family))
     timed = evidence.measured.get((target.name, family), [])
     damaged = ([folder.problem] if folder.problem else []) + folder.damaged.get(family, [])
@@ -156,7 +156,7 @@ def _cell(target: Target, family: str, made: Made, folder: _Folder, evidence: Ev
     unproven = [mistake for mistake in made.mistakes if mistake[0] != "build"]
     unbuilt = [text for kind, text in made.mistakes if kind == "build"]
     five = (
-        stages.built(target.name, digest, folder.digest(family), damaged, unbuilt),
+        stages.built(target.name, made.digest, folder.digest(family), damaged, unbuilt),
         stages.proven(len(proofs), sum(bool(tile.refused) for tile in tiles), rejected, unproven),
         stages.compiled(outcome, digest),
         stages.executed(outcome, digest, target.evidence),

@@ -25,7 +25,7 @@ def built(target: str, expected: str, on_disk: str, damaged: Sequence[str], erro
         return Stage("built", "failed", "damaged", (*damaged, command))
     if not expected:
         kept = ("the folder holds an earlier build",) if on_disk else ()
-        why = errors or ("its spec does not prove",)
+        why = errors or ("its specs have mistakes or do not prove",)
         return Stage("built", "failed", "cannot be built", (*why, *kept))
     if not on_disk:
         return Stage("built", "no", "not built", (command,))

@@ -126,7 +126,7 @@ def test_shapes_that_could_not_be_timed_are_named(planted: Planted) -> None:
     [
         ("gfx90a/topk", "does not fit", "failed failed no no never"),
         ("gfx90a/gather_dequant", "out of date", "stale yes no no never"),
-        ("gfx950/topk", "stale tuning", "yes failed yes failed never"),
+        ("gfx950/topk", "stale tuning", "failed failed yes failed never"),
         ("gfx950/gather_dequant", "older results", "yes yes stale stale never"),
         ("gfx1250/topk", "not built", "no yes no no never"),
         ("sm_90/topk", "spills", "yes yes failed yes yes"),
