@@ -14,14 +14,23 @@ from dsv4gen.base.errors import LoadError
 from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.params import ParamsLayout
 from dsv4gen.emit.manifest import family_json
-from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.plan.ir import FamilyPlan, Instance, Launch
 from dsv4gen.reference.case import Case
 from dsv4gen.runtime.arguments import check
-from dsv4gen.runtime.call_table import make_table
+from dsv4gen.runtime.call_table import CallTable, make_table
 from dsv4gen.runtime.dispatch import Decision, PlannedLaunch, complete_options, decide
+from dsv4gen.verify.spaces import Spaces
 
 #: what a running device would say of itself: compute units, and XCDs with a cache each
-DEVICE = {"units": 64, "xcds": 1}
+DEVICE = {"units": 64, "xcds": 4}
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to make a call: a launch path with tiles chosen."""
+
+    path: str
+    launches: tuple[PlannedLaunch, ...]
 
 
 @dataclass(frozen=True)
@@ -65,21 +74,28 @@ class FamilyOracle(ABC):
             EmulationError: the kernel misbehaved.
         """
         options = complete_options(self.entry, case.options)
-        bound = check(make_table(self.plan.family, self.entry, case.op, options), case.arguments, on_cuda=False)
+        table = make_table(self.plan.family, self.entry, case.op, options)
+        bound = check(table, case.arguments, on_cuda=False)
         shape = {**DEVICE, **bound.sizes}
         ways = list(self._ways(case.op, shape, options, variant, every_tile))
-        for number, launches in enumerate(ways):
+        for number, way in enumerate(ways):
             current = case if number == 0 else case.fresh()
-            self._launch(launches, case.op, {**shape, **bound.strides, **current.arguments}, order)
-            current.check()
-        used = [launch for launches in ways for launch in launches]
+            self._call(way, table, current, {**shape, **bound.strides}, order)
+        used = [launch for way in ways for launch in way.launches]
         return Call(
             tuple(launch.symbol for launch in used), frozenset(self._row_paths(used, {**shape, **options}, case))
         )
 
+    def _call(self, way: Way, table: CallTable, case: Case, sizes: Mapping[str, int], order: str) -> None:
+        """Make the call one way and judge results and workspaces."""
+        spaces = Spaces.of(table, way.path, {**self.plan.constants, **sizes})
+        self._launch(way.launches, case.op, {**sizes, **case.arguments, **spaces.arguments}, order)
+        case.check()
+        spaces.check(f"{case.name}, path {way.path}")
+
     def _ways(
         self, op: str, shape: Mapping[str, int], options: Mapping[str, str], variant: str, every: bool
-    ) -> Iterator[tuple[PlannedLaunch, ...]]:
+    ) -> Iterator[Way]:
         """What dispatch launches; with `every`, then each other path that is right for the shape, and each tile."""
         flag = {self.plan.variants.flag: variant} if variant else {}
         done: dict[str, str] = {}
@@ -90,32 +106,39 @@ class FamilyOracle(ABC):
                 )
             except LoadError:
                 return
-            yield decision.launches
+            yield Way(decision.path, decision.launches)
             if not every:
                 return
-            if len(decision.launches) == 1:
-                for tile in self._other_tiles(op, decision, {**shape, **options}):
-                    yield (tile,)
+            for launches in self._other_tiles(op, decision, {**shape, **options}):
+                yield Way(decision.path, launches)
             done[decision.path] = "it ran already"
 
-    def _other_tiles(self, op: str, decision: Decision, names: Mapping[str, Any]) -> Iterator[PlannedLaunch]:
-        """The launch of a single-launch path with each other tile that is emitted for these options."""
-        (chosen,) = decision.launches
+    def _other_tiles(
+        self, op: str, decision: Decision, names: Mapping[str, Any]
+    ) -> Iterator[tuple[PlannedLaunch, ...]]:
+        """The path's launches with, for one of them at a time, each other tile that is emitted for these options."""
         path = next(path for path in self.plan.op(op).launch_paths if path.name == decision.path)
-        (launch,) = path.launches
-        for instance in self.plan.kernel(chosen.kernel).instances:
-            if instance.symbol == chosen.symbol or any(names[name] != v for name, v in instance.options.items()):
-                continue
-            inside = {**names, **self.plan.constants, **instance.tile}
-            x, y, z = (int(size.evaluate(inside)) for size in launch.grid)
-            yield replace(
-                chosen,
-                symbol=instance.symbol,
-                tile=instance.tile,
-                grid=(x, y, z),
-                block=instance.threads,
-                cluster=int(launch.cluster.evaluate(inside)) if launch.cluster else 1,
-            )
+        chosen = decision.launches
+        for position, launch in enumerate(path.launches):
+            for instance in self.plan.kernel(launch.kernel).instances:
+                wrong = any(names[name] != value for name, value in instance.options.items())
+                if instance.symbol != chosen[position].symbol and not wrong:
+                    other = self._with_instance(launch, chosen[position], instance, names)
+                    yield (*chosen[:position], other, *chosen[position + 1 :])
+
+    def _with_instance(
+        self, launch: Launch, chosen: PlannedLaunch, instance: Instance, names: Mapping[str, Any]
+    ) -> PlannedLaunch:
+        inside = {**names, **self.plan.constants, **instance.tile}
+        x, y, z = (int(size.evaluate(inside)) for size in launch.grid)
+        return replace(
+            chosen,
+            symbol=instance.symbol,
+            tile=instance.tile,
+            grid=(x, y, z),
+            block=instance.threads,
+            cluster=int(launch.cluster.evaluate(inside)) if launch.cluster else 1,
+        )
 
     def _launch(self, launches: Sequence[PlannedLaunch], op: str, values: Mapping[str, Any], order: str) -> None:
         layout = self.plan.op(op).params
