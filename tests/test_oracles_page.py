@@ -12,6 +12,7 @@ import tests.indexer_logits.test_mutations as indexer_logits
 import tests.qk_norm_rope.test_mutations as qk_norm_rope
 import tests.sparse_decode.test_mutations as sparse_decode
 import tests.topk.test_mutations as topk
+import tests.topk.test_split as split
 import tests.triton.test_mutations as gather_dequant
 from dsv4gen.base import paths
 
@@ -44,3 +45,7 @@ def test_defects_of_topk_by_wave_size() -> None:
     listed = {defect: tuple(columns[1:]) for defect, columns in rows("topk").items()}
     waves = dict.fromkeys(topk.WAVE_BUGS, ("rejected", "harmless"))
     assert listed == {**waves, **dict.fromkeys((*topk.MISSING_PIECES, *topk.WINDOW_BUGS), ("rejected", "rejected"))}
+
+
+def test_defects_of_split_rows() -> None:
+    assert set(rows("topk in two launches")) == {*split.MUTATIONS, "missing_fence"}

@@ -84,7 +84,7 @@ class Manifest:
 
     @property
     def target(self) -> Mapping[str, Any]:
-        """name, api, arch, also, facts the runtime needs."""
+        """name, api, arch, also, units and dies of its products, facts the runtime needs."""
         value: Mapping[str, Any] = self.data["target"]
         return value
 

@@ -42,7 +42,7 @@ class Prepared:
 
     def thunks(self, kernels: Kernels) -> list[Thunk]:
         """One timed call per set."""
-        return [_thunk(kernels, calls) for calls in self.sets]
+        return [_thunk(kernels, self.request, calls) for calls in self.sets]
 
 
 def request_for(cell: Cell, family: Mapping[str, Any], device: str) -> Request:
@@ -85,7 +85,7 @@ def check(prepared: Prepared, kernels: Kernels) -> dict[str, Any]:
     call = prepared.sets[0][0]
     op = kernels.op(call.op)
     fresh = cloned_outputs(op.table, call.arguments)
-    op.unchecked(**{**call.arguments, **fresh})
+    op.unchecked(**{**call.arguments, **fresh, **_scratch(op, prepared.request)})
     judge(prepared, fresh)
     return fresh
 
@@ -114,8 +114,14 @@ def cloned_outputs(table: Any, arguments: Arguments) -> dict[str, Any]:
     return found
 
 
-def _thunk(kernels: Kernels, calls: Sequence[Call]) -> Thunk:
-    bound = [(kernels.op(call.op).unchecked, call.arguments) for call in calls]
+def _scratch(op: Any, request: Request) -> dict[str, Any]:
+    """Workspaces of one call, where its op takes any and the inputs bring none."""
+    return op.make_workspaces(request.device, **request.shape) if op.workspaces else {}
+
+
+def _thunk(kernels: Kernels, request: Request, calls: Sequence[Call]) -> Thunk:
+    ops = [kernels.op(call.op) for call in calls]
+    bound = [(op.unchecked, {**_scratch(op, request), **call.arguments}) for op, call in zip(ops, calls, strict=True)]
     if len(bound) == 1:
         function, arguments = bound[0]
         return lambda: function(**arguments)

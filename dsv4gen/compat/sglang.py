@@ -143,8 +143,8 @@ def _family(mode: str) -> LoadedFamily:
 
 
 def _scratch(op: Any, scores: Any, out: Any) -> dict[str, Any]:
-    """Workspaces of the current device and stream; the family has none today, and then this costs one test."""
-    if not op.table.workspaces:
+    """Workspaces of the current device and stream."""
+    if not op.workspaces:
         return {}
     stream = platform.current().stream_getter()(scores.get_device())
     shape = {"batch": scores.shape[0], "width": scores.shape[1], "k": out.shape[1]}

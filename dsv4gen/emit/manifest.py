@@ -104,6 +104,7 @@ def _target_json(target: TargetFacts) -> Json:
         "arch": target.arch,
         "also": list(target.also),
         "units": target.units,
+        "dies": [list(pair) for pair in target.dies],
         "facts": {path: _plain(target.facts[path]) for path in RUNTIME_FACTS},
     }
 

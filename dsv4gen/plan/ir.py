@@ -179,13 +179,17 @@ class Proof:
 
 @dataclass(frozen=True)
 class TargetFacts:
-    """The part of a target record a family plan may use: names for the manifest, facts for templates."""
+    """The part of a target record a family plan may use: names for the manifest, facts for templates.
+
+    `dies` has (units the runtime reports, XCDs) of each product with several.
+    """
 
     name: str
     api: str
     arch: str
     also: tuple[str, ...]
     units: int
+    dies: tuple[tuple[int, int], ...]
     facts: Mapping[str, FactValue]
 
     def __getitem__(self, path: str) -> FactValue:

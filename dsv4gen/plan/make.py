@@ -93,7 +93,13 @@ def _target(record: TargetRecord) -> TargetFacts:
     arch = record.compile.clang if record.detect.api == "hip" else record.compile.nvrtc
     also = tuple(device.device for device in record.also)
     return TargetFacts(
-        record.name, record.detect.api, arch or record.name, also, _usual_units(record), dict(record.facts)
+        record.name,
+        record.detect.api,
+        arch or record.name,
+        also,
+        _usual_units(record),
+        _dies(record),
+        dict(record.facts),
     )
 
 
@@ -101,6 +107,12 @@ def _usual_units(record: TargetRecord) -> int:
     """Compute units of the target's first product, for explanations where no device runs; 64 when none is known."""
     counts = (product.reported_units or product.units for product in record.products.values())
     return next((count for count in counts if count), 64)
+
+
+def _dies(record: TargetRecord) -> tuple[tuple[int, int], ...]:
+    """Units and XCDs of the products that have several: no API of a running device tells its XCDs."""
+    products = ((product.reported_units or product.units, product.xcds) for product in record.products.values())
+    return tuple(sorted({(units, xcds) for units, xcds in products if units and xcds and xcds > 1}, reverse=True))
 
 
 def _axes(reader: Reader) -> Iterator[Axis]:

@@ -104,6 +104,8 @@ class Problem:
             **{name: _or_zero(getattr(rows, name)) for name in _INPUTS},
             "out": self.out.tensor,
             "raw_out": 0 if self.raw_out is None else self.raw_out.tensor,
+            "workspace": 0,
+            "batch": rows.scores.shape[0],
             "width": rows.scores.shape[1],
             "k": self.case.k,
             "pages": 0 if rows.page_table is None else rows.page_table.shape[1],

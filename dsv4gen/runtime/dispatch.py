@@ -142,7 +142,19 @@ def with_facts(family: Json, op_name: str, shape: Shape, facts: Shape) -> dict[s
 
 def usual_facts(manifest: Manifest) -> dict[str, int]:
     """What a usual device of a manifest's target would say of itself, for explanations where none runs."""
-    return {"units": int(manifest.target.get("units", 64)), "xcds": 1}
+    return with_dies(manifest, {"units": int(manifest.target.get("units", 64)), "xcds": 1})
+
+
+def with_dies(manifest: Manifest, facts: Shape) -> dict[str, int]:
+    """A device's facts with the XCDs that a product of as many units has, or a partition of one.
+
+    A product of 304 units on 8 XCDs can be partitioned into devices of 152, 76 or 38 units on 4, 2 or 1.
+    """
+    for units, xcds in manifest.target.get("dies", ()):
+        parts = units // facts["units"] if facts.get("units") else 0
+        if parts and parts * facts["units"] == units and xcds % parts == 0:
+            return {**facts, "xcds": xcds // parts}
+    return dict(facts)
 
 
 def complete_options(family: Json, options: Mapping[str, str]) -> dict[str, str]:

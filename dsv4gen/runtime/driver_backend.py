@@ -18,7 +18,7 @@ from dsv4gen.runtime import arguments, specialise
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
 from dsv4gen.runtime.cache import Cache
 from dsv4gen.runtime.call_table import CallTable
-from dsv4gen.runtime.dispatch import Decision, decide, with_facts
+from dsv4gen.runtime.dispatch import Decision, decide, with_dies, with_facts
 from dsv4gen.runtime.driver import Driver
 from dsv4gen.runtime.launching import DeviceKernels, LaunchCall, Prepared, workspace_bytes
 from dsv4gen.runtime.objects import KernelSource
@@ -67,7 +67,8 @@ class DriverBackend:
         """The decision on the first device in use, or by the manifest alone while there is none."""
         for kernels in self._on_device.values():
             return kernels.decide(op, sizes)
-        known = with_facts(self.entry, op, sizes, facts(self.platform))
+        here = with_dies(self.accepted.manifest, facts(self.platform))
+        known = with_facts(self.entry, op, sizes, here)
         return decide(self.family, self.entry, self.target, op, known, self.options, self._environ)
 
     def workspace_bytes(self, table: CallTable, sizes: Sizes) -> dict[str, int]:
@@ -98,7 +99,7 @@ class DriverBackend:
                 options=self.options,
                 environ=self._environ,
                 device=max(device, 0),
-                facts=facts(self.platform, device),
+                facts=with_dies(accepted.manifest, facts(self.platform, device)),
                 driver=driver,
                 platform=self.platform,
             )

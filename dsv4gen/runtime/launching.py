@@ -53,7 +53,8 @@ class Prepared:
         ]
         raise ArgumentError(
             f"path {self.path} works in memory of the caller: {'; '.join(short)}",
-            remedy="make it once with make_workspaces(...) and pass it to every call on the same stream",
+            remedy="workspace_bytes(...) of the loaded op gives the size for a shape, make_workspaces(...) the memory, "
+            "zeroed; pass one to every call on the same stream",
         )
 
 

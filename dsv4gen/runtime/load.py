@@ -14,7 +14,7 @@ from dsv4gen.base.target_id import TargetId, parse
 from dsv4gen.runtime import freshness, platform, selection, torch_ops
 from dsv4gen.runtime.backend import Backend, Function, Sizes
 from dsv4gen.runtime.call_table import CallTable
-from dsv4gen.runtime.dispatch import Decision, complete_options, decide, usual_facts, with_facts
+from dsv4gen.runtime.dispatch import Decision, complete_options, decide, usual_facts, with_dies, with_facts
 from dsv4gen.runtime.loaded import LoadedFamily, Use
 
 _log = logging.getLogger("dsv4gen")
@@ -150,7 +150,9 @@ def explain(
     options = {key: value for key, value in shape.items() if isinstance(value, str)}
     sizes = {key: value for key, value in shape.items() if key not in options}
     here = platform.current()
-    facts = usual_facts(accepted.manifest) if word else platform.facts(here, platform.device_index(device))
+    manifest = accepted.manifest
+    found = platform.facts(here, platform.device_index(device))
+    facts = usual_facts(manifest) if word else with_dies(manifest, found)
     sizes = with_facts(entry, name, sizes, facts)
     return decide(family, entry, accepted.target, name, sizes, options)
 

@@ -10,8 +10,9 @@ from typing import Any
 from dsv4gen.base.errors import LoadError, did_you_mean
 from dsv4gen.runtime.arguments import misuse
 from dsv4gen.runtime.backend import Backend, Function, Sizes
-from dsv4gen.runtime.call_table import CallTable, make_table
+from dsv4gen.runtime.call_table import CallTable, WorkspaceRule, make_table
 from dsv4gen.runtime.dispatch import Decision
+from dsv4gen.runtime.reference_backend import NAME as REFERENCE
 from dsv4gen.runtime.torch_ops import bind_op
 
 
@@ -76,6 +77,11 @@ class LoadedOp:
     def explain(self, **shape: int) -> Decision:
         """Which launches a call with this shape makes, and why not others."""
         return self._backend.decide(self.table.op, shape)
+
+    @property
+    def workspaces(self) -> tuple[WorkspaceRule, ...]:
+        """Workspaces that calls may need; none where torch does the work."""
+        return () if self._backend.target == REFERENCE else self.table.workspaces
 
     def workspace_bytes(self, **shape: int) -> dict[str, int]:
         """Bytes of each workspace that a call with this shape needs."""

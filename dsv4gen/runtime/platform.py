@@ -30,7 +30,7 @@ class Device:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What spec expressions may read of the running device. No API tells XCDs apart, so they count as one."""
+        """What spec expressions may read of the running device; XCDs, which no API tells, follow from the product."""
         return {"units": self.units, "xcds": 1}
 
     def __str__(self) -> str:

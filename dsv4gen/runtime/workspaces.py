@@ -10,7 +10,11 @@ from typing import Any
 
 from dsv4gen.base.errors import CaptureError
 from dsv4gen.runtime import platform
+from dsv4gen.runtime.backend import Sizes
 from dsv4gen.runtime.loaded import LoadedOp
+
+#: shapes whose set is remembered; beyond that all are forgotten, which costs each one slow call
+SHAPES_MAX = 4096
 
 
 class WorkspacePool:
@@ -19,6 +23,7 @@ class WorkspacePool:
     def __init__(self) -> None:
         self._sets: dict[tuple[str, int, int], dict[str, Any]] = {}
         self._kept: list[dict[str, Any]] = []
+        self._known: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def get(self, op: LoadedOp, device: Any, stream: int, **shape: int) -> dict[str, Any]:
         """Workspaces by argument name, large enough for a shape.
@@ -26,8 +31,18 @@ class WorkspacePool:
         Raises:
             CaptureError: memory would have to be allocated while a graph is captured.
         """
-        if not op.table.workspaces:
+        if not op.workspaces:
             return {}
+        asked = (op, device, stream, *shape.items())
+        found = self._known.get(asked)
+        if found is None:
+            found = self._sufficient(op, device, stream, shape)
+            if len(self._known) >= SHAPES_MAX:
+                self._known.clear()
+            self._known[asked] = found
+        return found
+
+    def _sufficient(self, op: LoadedOp, device: Any, stream: int, shape: Sizes) -> dict[str, Any]:
         key = (op.table.title, -1 if device.index is None else int(device.index), stream)
         needed = op.workspace_bytes(**shape)
         found = self._sets.get(key)
@@ -41,5 +56,6 @@ class WorkspacePool:
             )
         if found is not None:
             self._kept.append(found)
+        self._known.clear()
         self._sets[key] = op.make_workspaces(device, **shape)
         return self._sets[key]

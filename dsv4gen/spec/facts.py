@@ -197,6 +197,22 @@ class Cluster(Model):
     use: Literal["always", "probe", "never"]
 
 
+class Split(Model):
+    """Columns of a row above which two launches whose blocks share it are worth it, by the number of rows.
+
+    Attributes:
+        rows_32nd: for up to a 32nd of the device's units.
+        rows_16th: for up to a 16th.
+        rows_8th: for up to an 8th.
+        rows_4th: for up to a quarter.
+    """
+
+    rows_32nd: Positive
+    rows_16th: Positive
+    rows_8th: Positive
+    rows_4th: Positive
+
+
 class Launch(Model):
     """Kinds of launch the driver offers.
 
@@ -404,6 +420,7 @@ GROUPS: dict[str, type[Model]] = {
     "shared": Shared,
     "bounds": Bounds,
     "cluster": Cluster,
+    "split": Split,
     "launch": Launch,
     "copy": Copy,
     "matrix": Matrix,

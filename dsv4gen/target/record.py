@@ -23,6 +23,7 @@ from dsv4gen.spec.facts import (
     Product,
     Regs,
     Shared,
+    Split,
     Unit,
     Wave,
 )
@@ -69,6 +70,7 @@ class TargetRecord:
     shared: Shared
     bounds: Bounds
     cluster: Cluster
+    split: Split
     launch: Launch
     copy: Copy
     matrix: Matrix

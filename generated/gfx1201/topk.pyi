@@ -22,6 +22,7 @@ def select(
     row_starts: Any = None,  # i32 [batch], in
     out_offsets: Any = None,  # i32 [batch], in
     row_to_batch: Any = None,  # i32 [batch], in
+    workspace: Any = None,  # u8, workspace of the caller, zero before the first call
     **numbers: Any,
 ) -> Any:
     """The k largest scores of each row, in no particular order; -1 past min(k, seq_len)."""

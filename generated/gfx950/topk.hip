@@ -43,7 +43,7 @@ DSV4_DEVICE u32 block_x() { return __builtin_amdgcn_workgroup_id_x(); }
 DSV4_DEVICE u32 block_y() { return __builtin_amdgcn_workgroup_id_y(); }
 DSV4_DEVICE u32 block_z() { return __builtin_amdgcn_workgroup_id_z(); }
 DSV4_DEVICE u32 grid_x() { return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x(); }
-DSV4_DEVICE u32 grid_y() { return __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y(); }
+DSV4_DEVICE u32 grid_y() { return __builtin_amdgcn_grid_size_y(); }  // of blocks that are one thread high
 // Blocks are one-dimensional, so lanes follow from the thread index.
 DSV4_DEVICE u32 lane_id() { return thread_id() & (kWave - 1); }
 DSV4_DEVICE u32 warp_lane() { return thread_id() & (kWarp - 1); }
@@ -95,6 +95,10 @@ DSV4_DEVICE u32 shared_add(u32& counter, u32 value) {
 DSV4_DEVICE u32 global_add(u32* counter, u32 value) {
   return __hip_atomic_fetch_add(counter, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
+// A word that another block wrote before its fence, read after ours.
+DSV4_DEVICE u32 load_fresh(const u32* address) {
+  return __hip_atomic_load(address, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
 
 // -- loads: of data that no thread of the launch writes; with the address space named, none becomes a flat load
 #define DSV4_GLOBAL __attribute__((address_space(1)))
@@ -111,7 +115,7 @@ DSV4_DEVICE void wait_for_producer() {}
 DSV4_DEVICE void release_consumer() {}
 
 // ==== kernel body ====
-// The k largest scores of every row, one block per row, exact for every input.
+// The k largest scores of every row, exact for every input; a row has one block, or several where rows are few and long.
 //
 // Keys. A score has an exact 32-bit key in the order of the scores: NaN < -inf < ... < -0 = +0 < ... < +inf. Its
 // coarse bin is the leading bits of its fp16 rounding. Rounding keeps order, so bins never contradict keys, and the
@@ -139,11 +143,13 @@ struct Params {
   const i32* page_table;
   i32* out;
   i32* raw_out;
+  u8* workspace;
   i64 score_stride;
   i64 seq_stride;
   i64 table_stride;
   i64 out_stride;
   i64 raw_stride;
+  u32 batch;
   u32 width;
   u32 k;
   u32 pages;
@@ -153,7 +159,7 @@ struct Params {
   const i32* row_to_batch;
   u32 tables;
 };
-static_assert(sizeof(Params) == 128u, "the host packs this many bytes");
+static_assert(sizeof(Params) == 144u, "the host packs this many bytes");
 
 enum class Mode { indices, page_table, dual, ragged, packed };
 
@@ -924,6 +930,21 @@ DSV4_DEVICE Row row_at(const Params& params, u32 row, u32 length) {
   return row_window(scores + window_start<kMode>(params, row), length);
 }
 
+template <class Tile>
+DSV4_DEVICE bool overflows(const Cut& cut, u32 k) { return cut.tied > Tile::kTieCapacity && !settled(cut, k); }
+
+// The rest of a row whose cut is known.
+template <Mode kMode, class Tile>
+DSV4_DEVICE void finish_row(const Params& params, u32 number, RowPath path, const Row& row, RegisterRow<Tile>& whole,
+                            const Cut& cut, SharedSelect<Tile>& shared) {
+  const u32 k = params.k;
+  Collect<Tile> pass = collector(shared, cut, k);
+  visit<Direction::backward, Tile>(path, row, whole, pass);
+  block_barrier();
+  resolve(shared.cut, k, shared);
+  write_positions<kMode, Tile::kThreads>(params, number, 0, k, shared.stage.winners, 0);
+}
+
 template <Mode kMode, class Tile>
 DSV4_DEVICE void select_row(const Params& params, SharedSelect<Tile>& shared) {
   clear<Tile::kThreads>(shared.histogram);
@@ -941,16 +962,223 @@ DSV4_DEVICE void select_row(const Params& params, SharedSelect<Tile>& shared) {
   count_row<Tile>(path, row, whole, shared);
   block_barrier();
   Cut cut = search_coarse(shared, row.length, k);
-  if (cut.tied > Tile::kTieCapacity && !settled(cut, k)) {
+  if (overflows<Tile>(cut, k)) {
     cut = narrow_row(row, cut, k, shared);
     path = RowPath::streaming;
     whole = {};
   }
-  Collect<Tile> pass = collector(shared, cut, k);
-  visit<Direction::backward, Tile>(path, row, whole, pass);
+  finish_row<kMode, Tile>(params, number, path, row, whole, cut, shared);
+}
+
+// -- rows that several blocks share: each takes a slice, contiguous and starting at a vector
+
+struct Slice {
+  Row row;
+  u32 first;  // position of its column 0
+};
+
+DSV4_DEVICE Slice slice_of(const Row& row, u32 rank, u32 blocks) {
+  const u32 end = row.head + row.length;
+  const u32 vectors = (end + kVector - 1) / kVector;
+  const u32 columns = (vectors + blocks - 1) / blocks * kVector;
+  const u32 begin = rank * columns;
+  const u32 head = rank == 0 ? row.head : 0;
+  const u32 stop = begin + columns < end ? begin + columns : end;
+  return Slice{ {row.data + begin, head, stop > begin ? stop - begin - head : 0}, begin - (row.head - head)};
+}
+
+// Writes what a block found in its slice, `offset` columns into the row: winners and, where any tied score may win,
+// those. `first` numbers its first winner and its first tied score among those of all blocks.
+template <Mode kMode, class Tile>
+DSV4_DEVICE void write_share(const Params& params, u32 row, const Cut& cut, u32 offset, const u32 (&first)[2],
+                             const SharedSelect<Tile>& shared) {
+  const u32 k = params.k;
+  const u32* winners = shared.stage.winners;
+  const u32 from = first[0] < k ? first[0] : k;
+  const u32 mine = shared.taken[0] < k - from ? shared.taken[0] : k - from;
+  write_positions<kMode, Tile::kThreads>(params, row, from, mine, winners, offset);
+  if (!settled(cut, k)) return;
+  const u32 left = k - cut.above;
+  const u32 before = first[1] < left ? first[1] : left;
+  const u32 tied = shared.taken[1] < left - before ? shared.taken[1] : left - before;
+  write_positions<kMode, Tile::kThreads>(params, row, cut.above + before, tied, winners + cut.above, offset);
+}
+
+// -- rows that blocks share through a workspace, in two launches
+//
+// Blocks (row, 0), (row, 1), ... share a row. In the first launch each counts its slice and adds what it found to the
+// row's histogram in the workspace. In the second one each finds the same cut in that histogram, collects its slice,
+// takes numbers for its winners and tied scores from the row's counters, writes what wins and leaves tied scores that
+// must be ranked in the workspace. The block that arrives last ranks them. Nobody waits for another block, so any
+// order of blocks will do. Rows short enough for one block take no part: the first of their blocks selects them.
+//
+// The workspace is zero before the first launch and after the second one.
+
+template <class Tile>
+struct alignas(16) RowSpace {
+  u32 histogram[Tile::kBins];
+  u32 taken[2];  // winners, and tied scores, of the blocks so far
+  u32 arrived;   // blocks that have read and written all they will
+  u32 unused[29];  // counters have a cache line to themselves
+  u32 tie_keys[Tile::kTieCapacity];
+  u32 tie_positions[Tile::kTieCapacity];
+};
+
+template <class Tile>
+struct alignas(16) SharedSplit {
+  SharedSelect<Tile> own;
+  u32 first[2];  // the number of the block's first winner, and tied score, among those of the row
+  u32 arrival;
+};
+
+template <class Tile>
+DSV4_DEVICE RowSpace<Tile>& row_space(const Params& params, u32 row) {
+  static_assert(sizeof(RowSpace<Tile>) == 32896u, "the host makes this much for each row");
+  return reinterpret_cast<RowSpace<Tile>*>(params.workspace)[row];
+}
+
+// Blocks of a grid's padding have no row.
+DSV4_DEVICE bool has_row(const Params& params) { return block_x() < params.batch; }
+
+DSV4_DEVICE bool taken_alone(u32 head, u32 seq_len) { return head + seq_len <= 16384u; }
+
+template <Mode kMode, class Tile>
+DSV4_DEVICE void count_slice(const Params& params, SharedSplit<Tile>& shared) {
+  clear<Tile::kThreads>(shared.own.histogram);
+  wait_for_producer();
+  release_consumer();
+  if (!has_row(params)) return;
+  const u32 number = block_x();
+  const Row row = row_at<kMode>(params, number, row_length<kMode>(params, number));
+  if (taken_alone(row.head, row.length)) return;
   block_barrier();
-  resolve(shared.cut, k, shared);
-  write_positions<kMode, Tile::kThreads>(params, number, 0, k, shared.stage.winners, 0);
+  RegisterRow<Tile> nothing = {};
+  count_row<Tile>(RowPath::streaming, slice_of(row, block_y(), grid_y()).row, nothing, shared.own);
+  block_barrier();
+  RowSpace<Tile>& space = row_space<Tile>(params, number);
+  for (u32 bin = thread_id(); bin < Tile::kBins; bin += Tile::kThreads) {
+    const u32 count = shared.own.histogram[bin];
+    if (count != 0) global_add(&space.histogram[bin], count);
+  }
+}
+
+// The row's histogram into shared memory.
+template <class Tile>
+DSV4_DEVICE void fetch_histogram(const RowSpace<Tile>& space, SharedSelect<Tile>& shared) {
+#pragma unroll
+  for (u32 bin = thread_id() * kVector; bin < Tile::kBins; bin += Tile::kThreads * kVector) {
+    const Float4 four = load_vector(reinterpret_cast<const float*>(space.histogram + bin));
+    shared.histogram[bin] = float_bits(four.x);
+    shared.histogram[bin + 1] = float_bits(four.y);
+    shared.histogram[bin + 2] = float_bits(four.z);
+    shared.histogram[bin + 3] = float_bits(four.w);
+  }
+}
+
+// Writes the winners of the block's slice and leaves its tied scores where the last block finds them.
+template <Mode kMode, class Tile>
+DSV4_DEVICE void collect_slice(const Params& params, u32 number, const Row& row, const Cut& cut,
+                               RowSpace<Tile>& space, SharedSplit<Tile>& shared) {
+  const Slice slice = slice_of(row, block_y(), grid_y());
+  Collect<Tile> pass = collector(shared.own, cut, params.k);
+  stream<Direction::backward, Tile::kThreads, Tile::kLoads>(slice.row, pass);
+  block_barrier();
+  if (thread_id() < 2)
+    shared.first[thread_id()] = global_add(&space.taken[thread_id()], shared.own.taken[thread_id()]);
+  block_barrier();
+  const Cut& found = shared.own.cut;  // registers are scarce by now
+  if (!settled(found, params.k)) {
+    for (u32 i = thread_id(); i < shared.own.taken[1]; i += Tile::kThreads) {
+      const u32 slot = shared.first[1] + i;
+      if (slot < Tile::kTieCapacity) {
+        space.tie_keys[slot] = shared.own.stage.tie_keys[i];
+        space.tie_positions[slot] = shared.own.stage.tie_positions[i] + slice.first;
+      }
+    }
+  }
+  write_share<kMode>(params, number, found, slice.first, shared.first, shared.own);
+}
+
+// Whether all other blocks of the row have arrived: then what they wrote is there to be read. Every thread's writes
+// are complete before the block is counted.
+template <class Tile>
+DSV4_DEVICE bool last_to_arrive(RowSpace<Tile>& space, SharedSplit<Tile>& shared) {
+  device_fence();
+  block_barrier();
+  if (thread_id() == 0) shared.arrival = global_add(&space.arrived, 1);
+  block_barrier();
+  if (shared.arrival + 1 != grid_y()) return false;
+  device_fence();
+  return true;
+}
+
+// On the last block: places the best of the tied scores after the winners, and leaves zero where they were.
+template <Mode kMode, class Tile>
+DSV4_DEVICE void rank_row(const Params& params, u32 number, RowSpace<Tile>& space, SharedSelect<Tile>& shared) {
+  const Cut cut = shared.cut;
+  const u32 k = params.k;
+  for (u32 slot = thread_id(); slot < cut.tied && slot < Tile::kTieCapacity; slot += Tile::kThreads) {
+    put_staged(shared, slot, load_fresh(space.tie_keys + slot), load_fresh(space.tie_positions + slot));
+    space.tie_keys[slot] = space.tie_positions[slot] = 0;
+  }
+  if (thread_id() == 0) shared.taken[0] = cut.above;
+  block_barrier();
+  resolve(cut, k, shared);
+  write_positions<kMode, Tile::kThreads>(params, number, cut.above, k - cut.above, shared.stage.winners + cut.above, 0);
+}
+
+// On the last block: zero for the next call.
+template <class Tile>
+DSV4_DEVICE void restore(RowSpace<Tile>& space) {
+  clear<Tile::kThreads>(space.histogram);
+  if (thread_id() == 0) space.taken[0] = space.taken[1] = space.arrived = 0;
+}
+
+// A row that has one block, or where more scores are tied than the workspace stages, on the last block: it reads the
+// whole row, exact whatever the scores, and as slow as one block is.
+template <Mode kMode, class Tile>
+DSV4_DEVICE void select_by_one(const Params& params, u32 number, const Row& row, const Cut& cut,
+                               SharedSelect<Tile>& shared) {
+  RegisterRow<Tile> nothing = {};
+  const Cut narrowed = narrow_row(row, cut, params.k, shared);
+  finish_row<kMode, Tile>(params, number, RowPath::streaming, row, nothing, narrowed, shared);
+}
+
+template <Mode kMode, class Tile>
+DSV4_DEVICE void select_slice(const Params& params, SharedSplit<Tile>& shared) {
+  clear<Tile::kThreads>(shared.own.histogram);
+  if (thread_id() == 0) shared.own.taken[0] = shared.own.taken[1] = 0;
+  wait_for_producer();
+  release_consumer();
+  if (!has_row(params)) return;
+  const u32 number = block_x();
+  const u32 k = params.k;
+  const u32 seq_len = row_length<kMode>(params, number);
+  const Row row = row_at<kMode>(params, number, seq_len);
+  const bool alone = taken_alone(row.head, seq_len);
+  if (alone && block_y() != 0) return;
+  if (seq_len <= k) return write_trivial<kMode, Tile::kThreads>(params, number, seq_len);
+  RowSpace<Tile>& space = row_space<Tile>(params, number);
+  if (alone) {
+    RegisterRow<Tile> nothing = {};
+    block_barrier();
+    count_row<Tile>(RowPath::streaming, row, nothing, shared.own);
+  } else {
+    fetch_histogram(space, shared.own);
+  }
+  block_barrier();
+  const Cut cut = search_coarse(shared.own, seq_len, k);
+  if (!alone) {
+    const bool staged = !overflows<Tile>(cut, k);
+    if (staged) collect_slice<kMode>(params, number, row, cut, space, shared);
+    if (!last_to_arrive(space, shared)) return;
+    restore(space);
+    if (staged) {
+      if (!settled(shared.own.cut, k)) rank_row<kMode>(params, number, space, shared.own);
+      return;
+    }
+  }
+  select_by_one<kMode>(params, number, row, cut, shared.own);
 }
 
 // -- v1, the baseline: 256 bins, one score per load, four rounds of 8 bits over the tied scores
@@ -1230,6 +1458,96 @@ DSV4_KERNEL(1024, 1) void topk_packed_t1024(DSV4_PARAMS(Params, params)) {
   static_assert(sizeof(Shared) <= 25760, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::packed, Tile>(params, shared);
+}
+
+// ---- entry: topk_split_count_indices_t512 ----
+DSV4_KERNEL(512, 2) void topk_split_count_indices_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 2048>;
+  using Shared = SharedSplit<Tile>;
+  static_assert(sizeof(Shared) <= 25776, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  count_slice<Mode::indices, Tile>(params, shared);
+}
+
+// ---- entry: topk_split_count_page_table_t512 ----
+DSV4_KERNEL(512, 2) void topk_split_count_page_table_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 2048>;
+  using Shared = SharedSplit<Tile>;
+  static_assert(sizeof(Shared) <= 25776, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  count_slice<Mode::page_table, Tile>(params, shared);
+}
+
+// ---- entry: topk_split_count_dual_t512 ----
+DSV4_KERNEL(512, 2) void topk_split_count_dual_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 2048>;
+  using Shared = SharedSplit<Tile>;
+  static_assert(sizeof(Shared) <= 25776, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  count_slice<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_split_count_ragged_t512 ----
+DSV4_KERNEL(512, 2) void topk_split_count_ragged_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 2048>;
+  using Shared = SharedSplit<Tile>;
+  static_assert(sizeof(Shared) <= 25776, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  count_slice<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_split_count_packed_t512 ----
+DSV4_KERNEL(512, 2) void topk_split_count_packed_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 2048>;
+  using Shared = SharedSplit<Tile>;
+  static_assert(sizeof(Shared) <= 25776, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  count_slice<Mode::packed, Tile>(params, shared);
+}
+
+// ---- entry: topk_split_select_indices_t512 ----
+DSV4_KERNEL(512, 2) void topk_split_select_indices_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 2048>;
+  using Shared = SharedSplit<Tile>;
+  static_assert(sizeof(Shared) <= 25776, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_slice<Mode::indices, Tile>(params, shared);
+}
+
+// ---- entry: topk_split_select_page_table_t512 ----
+DSV4_KERNEL(512, 2) void topk_split_select_page_table_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 2048>;
+  using Shared = SharedSplit<Tile>;
+  static_assert(sizeof(Shared) <= 25776, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_slice<Mode::page_table, Tile>(params, shared);
+}
+
+// ---- entry: topk_split_select_dual_t512 ----
+DSV4_KERNEL(512, 2) void topk_split_select_dual_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 2048>;
+  using Shared = SharedSplit<Tile>;
+  static_assert(sizeof(Shared) <= 25776, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_slice<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_split_select_ragged_t512 ----
+DSV4_KERNEL(512, 2) void topk_split_select_ragged_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 2048>;
+  using Shared = SharedSplit<Tile>;
+  static_assert(sizeof(Shared) <= 25776, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_slice<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_split_select_packed_t512 ----
+DSV4_KERNEL(512, 2) void topk_split_select_packed_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 2048>;
+  using Shared = SharedSplit<Tile>;
+  static_assert(sizeof(Shared) <= 25776, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_slice<Mode::packed, Tile>(params, shared);
 }
 
 // ---- entry: topk_v1_indices_t512 ----

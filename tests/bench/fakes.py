@@ -61,6 +61,7 @@ class Altered:
 
         class Op:
             table = op.table
+            workspaces = op.workspaces
             explain = staticmethod(op.explain)
 
             @staticmethod

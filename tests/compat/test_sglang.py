@@ -48,7 +48,7 @@ def cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> stubs.StubDriver:
     driver, compiler = (stubs.build_library(tmp_path, name) for name in ("libcuda.so.1", "libnvrtc.so.13"))
     stubs.place(monkeypatch, driver, compiler)
     stub = stubs.open_stub(driver, "cuda")
-    stub.set("params_bytes", 124)
+    stub.set("params_bytes", 144)
     return stub
 
 
@@ -104,7 +104,7 @@ def test_the_mode_follows_from_the_tensors(cuda: stubs.StubDriver) -> None:
     pointers = struct.unpack_from("<QQQQQ", bytes(cuda.launches()[2].params))
     tensors = (inputs["scores"], inputs["seq_lens"], inputs["page_tables"], inputs["out_page_indices"], raw)
     assert list(pointers) == [tensor.data_ptr() for tensor in tensors]
-    assert struct.unpack_from("<IIII", bytes(cuda.launches()[2].params), 80) == (300, 16, 8, 6)
+    assert struct.unpack_from("<IIIII", bytes(cuda.launches()[2].params), 88) == (2, 300, 16, 8, 6)
 
 
 @pytest.mark.usefixtures("cuda", "host")
@@ -139,8 +139,8 @@ def test_the_ragged_call_passes_windows(cuda: stubs.StubDriver) -> None:
     params = [bytes(launch.params) for launch in cuda.launches()]
     address = struct.unpack_from("<QQQQ", params[0])
     assert address == (scores.data_ptr(), lengths.data_ptr(), 0, out.data_ptr())
-    assert struct.unpack_from("<QQQ", params[0], 96) == (starts.data_ptr(), offsets.data_ptr(), 0)
-    assert struct.unpack_from("<QQQ", params[1], 96) == (0, offsets.data_ptr(), 0)
+    assert struct.unpack_from("<QQQ", params[0], 112) == (starts.data_ptr(), offsets.data_ptr(), 0)
+    assert struct.unpack_from("<QQQ", params[1], 112) == (0, offsets.data_ptr(), 0)
 
 
 def test_the_reference_selects_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ os.environ.setdefault("DSV4GEN_CACHE_DIR", tempfile.mkdtemp(prefix="dsv4gen-"))
 import torch  # noqa: E402
 
 from dsv4gen.runtime import compilers, driver_backend  # noqa: E402
-from tests.device import topk_checks, topk_costs  # noqa: E402
+from tests.device import topk_checks, topk_costs, topk_split  # noqa: E402
 
 
 def main() -> int:
@@ -73,7 +73,7 @@ def checks(quick: bool) -> dict[str, Callable[[], str]]:
     found: dict[str, Callable[[], str]] = {"cold capture": topk_checks.CHECKS["cold capture"]}
     for variant in ("v2", "v1"):
         found[f"results {variant}"] = lambda variant=variant: with_variant(variant, quick)  # type: ignore[misc]
-    return {**found, **topk_checks.CHECKS}
+    return {**found, **topk_checks.CHECKS, **topk_split.CHECKS}
 
 
 def with_variant(variant: str, quick: bool) -> str:

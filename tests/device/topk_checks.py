@@ -74,6 +74,13 @@ def make_call(mode: str, scores: torch.Tensor, lengths: torch.Tensor, k: int, *,
     return Call(rows, out, out.clone() if mode == "dual" else None)
 
 
+def scratch(loaded: Any, call: Call) -> dict[str, torch.Tensor]:
+    """Workspaces of a call."""
+    batch, width = call.rows.scores.shape
+    made: dict[str, torch.Tensor] = loaded.op().make_workspaces("cuda", batch=batch, width=width, k=call.out.shape[1])
+    return made
+
+
 def lengths_for(batch: int, width: int, k: int) -> torch.Tensor:
     """Row lengths around every border that matters: empty, trivial, register rows, streaming, full, too long."""
     wanted = (width, 0, k, k + 1, k - 1, 2048, 2049, 4093, 4096, 8192, 8193, 16384, width - 1, width + 5, -3)
@@ -87,14 +94,14 @@ def results(variant: str, quick: bool) -> str:
     for mode, width, k, odd in _cases(quick):
         rows = torch.randn(15, width)
         call = make_call(mode, rows, lengths_for(15, width, k), k, odd=odd)
-        kernels[mode](**call.arguments())
+        kernels[mode](**call.arguments(), **scratch(kernels[mode], call))
         call.check()
         count += 15
     names = list(SCORES)
     for width, k in ((3000, 512), (12000, 1024), (40000, 2048)):
         rows = torch.stack([make_scores(name, width, k, seed) for seed, name in enumerate(names)])
         call = make_call("page_table", rows, torch.full((len(names),), width, dtype=torch.int32), k)
-        kernels["page_table"](**call.arguments())
+        kernels["page_table"](**call.arguments(), **scratch(kernels["page_table"], call))
         call.check()
         count += len(names)
     return f"{count} rows right with {variant}"

@@ -1,0 +1,68 @@
+"""When rows are split, over how many blocks, in which order on the dies, and with how much memory."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+
+from dsv4gen.base.manifest import Manifest
+from dsv4gen.emit.build import make_plans
+from dsv4gen.emit.manifest import make_manifest, plan_files
+from dsv4gen.runtime.dispatch import Decision, decide, usual_facts, with_dies
+from tests.topk.host import topk_specs
+
+TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250", "sm_80", "sm_89", "sm_120")
+
+
+@lru_cache(maxsize=16)
+def manifest(target: str) -> Manifest:
+    plans = make_plans(topk_specs(), target, ["topk"])
+    return make_manifest(plans[0].target, ["topk"], plan_files(plans))
+
+
+def decision(target: str, batch: int, width: int, **facts: int) -> Decision:
+    made = manifest(target)
+    shape = {"units": 256, "xcds": 1, **facts, "batch": batch, "width": width, "k": 512}
+    return decide("topk", made.families["topk"], target, "select", shape, {"mode": "indices"}, {})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_long_rows_are_split_where_blocks_share_no_memory(target: str) -> None:
+    assert decision(target, 8, 40961).path == "split"
+    assert decision(target, 64, 114689).path == "split"
+    for batch, width in ((8, 40960), (9, 49152), (17, 65536), (33, 114688), (65, 1 << 20)):
+        assert decision(target, batch, width).path != "split", (batch, width)
+
+
+def test_clusters_keep_what_they_do_faster() -> None:
+    taken = {(1, 131072): "cluster", (4, 131073): "split", (8, 262144): "cluster", (8, 524288): "split"}
+    taken |= {(16, 196608): "cluster", (16, 262144): "split", (32, 65536): "cluster", (33, 131072): "split"}
+    taken |= {(34, 131072): "cluster", (64, 1 << 20): "cluster"}
+    for (batch, width), path in taken.items():
+        assert decision("sm_90", batch, width, units=132).path == path, (batch, width)
+
+
+def test_blocks_of_a_row_stay_on_one_die() -> None:
+    """Blocks go to dies in turn, x first: the grid's columns are rows, and a multiple of the dies in number."""
+    for batch, columns in ((1, 8), (3, 8), (8, 8), (9, 16)):
+        launches = decision("gfx942", batch, 131072, units=304, xcds=8).launches
+        assert {launch.grid[0] for launch in launches} == {columns}
+        assert launches[0].grid[1:] == (16, 1)
+    assert decision("gfx942", 1, 1 << 20, units=304, xcds=8).launches[0].grid == (1, 128, 1)
+
+
+def test_dies_follow_from_the_units_that_a_device_reports() -> None:
+    made = manifest("gfx942")
+    for units, xcds in ((304, 8), (152, 4), (76, 2), (38, 1), (80, 4), (20, 1), (100, 1), (0, 1)):
+        assert with_dies(made, {"units": units, "xcds": 1})["xcds"] == xcds, units
+    assert usual_facts(manifest("gfx950")) == {"units": 256, "xcds": 8}
+    assert usual_facts(manifest("sm_90")) == {"units": 132, "xcds": 1}
+
+
+def test_grids_are_never_too_high_and_an_empty_batch_has_none() -> None:
+    assert decision("gfx950", 0, 1 << 22).launches[0].grid[0] == 0
+    for units in (1, 48, 1024):
+        for batch in (1, units // 4 or 1):
+            launches = decision("sm_80", batch, 1 << 22, units=units).launches
+            assert all(1 <= launch.grid[1] <= 2048 for launch in launches)

@@ -1,0 +1,58 @@
+"""Split rows as machine code of five AMD GPUs, and the fences that no emulator sees, in the code of every API."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import pytest
+
+from dsv4gen.render import render_source
+from dsv4gen.target import resolve_target
+from dsv4gen.toolchain import compile_source
+from dsv4gen.verify.amdgcn import AmdgcnFamily
+from tests.tools import need_tool
+from tests.topk.host import only, topk_specs
+from tests.topk.split import failures, split_plan
+from tests.topk.test_split import CASES
+
+TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+ORDERS = ("ascending", "descending", "random:7")
+SYMBOL = "topk_split_select_page_table_t512"
+#: between the stores of a block and its arrival: what makes them visible to the device, and what drops stale lines
+FENCE = {
+    "gfx942": ("buffer_wbl2 sc1", "buffer_inv sc1"),
+    "gfx1201": ("global_wb scope:SCOPE_DEV|s_wait_storecnt", "global_inv scope:SCOPE_DEV"),
+}
+
+
+@lru_cache(maxsize=2)
+def family(target: str, *mutations: str) -> AmdgcnFamily:
+    need_tool("clang++-22")
+    need_tool("ld.lld-22")
+    return AmdgcnFamily(split_plan(target), resolve_target(topk_specs(), target), frozenset(mutations))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_exact_and_clean_in_every_order(target: str) -> None:
+    assert failures(family(target), CASES, ORDERS) == []
+
+
+@pytest.mark.parametrize("mutation", ["early_ticket", "counter_kept", "overflow_dropped", "short_slices"])
+def test_planted_defects_are_rejected(mutation: str) -> None:
+    assert failures(family("gfx950", mutation), CASES, ("ascending",))
+
+
+def _assembly(target: str, *mutations: str) -> str:
+    need_tool("clang++-22")
+    plan = only(split_plan(target), [SYMBOL])
+    text = render_source(plan, mutations=frozenset(mutations)).text
+    return compile_source(text, resolve_target(topk_specs(), target), name="topk").assembly or ""
+
+
+@pytest.mark.parametrize("target", list(FENCE))
+def test_a_block_publishes_before_it_arrives_and_looks_afresh_after(target: str) -> None:
+    publish, refresh = FENCE[target]
+    right, broken = _assembly(target), _assembly(target, "missing_fence")
+    assert re.search(publish, right) and re.search(refresh, right)
+    assert not re.search(refresh, broken)
