@@ -167,8 +167,8 @@ def _exact_case(name: str, op: str, arguments: Arguments, expected: Tensors) -> 
 
 
 def _ring(size: int, generator: Generator) -> tuple[Ring, Arguments]:
-    """A ring per sliding-window page of 256 tokens."""
-    table = torch.randperm(8 * 1024, generator=generator).view(8, 1024).to(torch.int32)
+    """A ring per sliding-window page of 256 tokens; rows of the table lie further apart than they are long."""
+    table = torch.randperm(8 * 1024, generator=generator).view(8, 1024).to(torch.int32)[:, :1008]
     slots = torch.randperm(8 * 1024, generator=generator)
     keywords: Arguments = {"window_page": 256, "request_to_token": table, "full_to_window": slots}
     return PagedRing(size, 256, table, slots), keywords

@@ -43,6 +43,13 @@ FP_FUSION = False
 
 ROPE = 64
 
+LOG2_E = tl.constexpr(1.4426950408889634)
+
+@triton.jit
+def power(x):
+    """e^x. Weights too small for a normal number become 0, which saves the steps that would keep them."""
+    return tl.exp2(x * LOG2_E)
+
 @triton.jit
 def shift(largest):
     """What is subtracted from scores: the maximum, or 0 where there is none, since -inf - -inf is NaN."""
@@ -58,16 +65,14 @@ def join_partials(largest, total, weighted, other_largest, other_total, other_we
     """The partial of both."""
     joined = tl.maximum(largest, other_largest)
     base = shift(joined)
-    mine = tl.exp(largest - base)
-    theirs = tl.exp(other_largest - base)
+    mine = power(largest - base)
+    theirs = power(other_largest - base)
     return joined, total * mine + other_total * theirs, weighted * mine + other_weighted * theirs
 
 @triton.jit
 def join_rows(largest, total, weighted):
-    """Partials of several rows [rows, dims] joined to one [dims]."""
-    joined = tl.max(largest, axis=0)
-    scale = tl.exp(largest - shift(joined)[None, :])
-    return joined, tl.sum(total * scale, axis=0), tl.sum(weighted * scale, axis=0)
+    """Partials of several rows [rows, dims] joined to one [dims]; in one pass, since each costs barriers."""
+    return tl.reduce((largest, total, weighted), 0, join_partials)
 
 @triton.jit
 def rms_norm(row, weight, eps, D: tl.constexpr):
@@ -343,30 +348,92 @@ def pool_four(
     largest = tl.maximum(largest, score_6)
     largest = tl.maximum(largest, score_7)
     base = shift(largest)
-    weight = tl.exp(score_0 - base)
+    weight = power(score_0 - base)
     total = weight
     weighted = weight * value_0
-    weight = tl.exp(score_1 - base)
+    weight = power(score_1 - base)
     total += weight
-    weighted += weight * value_1
-    weight = tl.exp(score_2 - base)
+    weighted = tl.fma(weight, value_1, weighted)
+    weight = power(score_2 - base)
     total += weight
-    weighted += weight * value_2
-    weight = tl.exp(score_3 - base)
+    weighted = tl.fma(weight, value_2, weighted)
+    weight = power(score_3 - base)
     total += weight
-    weighted += weight * value_3
-    weight = tl.exp(score_4 - base)
+    weighted = tl.fma(weight, value_3, weighted)
+    weight = power(score_4 - base)
     total += weight
-    weighted += weight * value_4
-    weight = tl.exp(score_5 - base)
+    weighted = tl.fma(weight, value_4, weighted)
+    weight = power(score_5 - base)
     total += weight
-    weighted += weight * value_5
-    weight = tl.exp(score_6 - base)
+    weighted = tl.fma(weight, value_5, weighted)
+    weight = power(score_6 - base)
     total += weight
-    weighted += weight * value_6
-    weight = tl.exp(score_7 - base)
+    weighted = tl.fma(weight, value_6, weighted)
+    weight = power(score_7 - base)
     total += weight
-    weighted += weight * value_7
+    weighted = tl.fma(weight, value_7, weighted)
+    return mean(total, weighted)
+
+@triton.jit
+def pool_page(
+    rows, stride, newest, bias, first_dim,
+    D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
+    BIASED: tl.constexpr,
+):
+    """Pool 128 rows `stride` apart, the last of which is `newest`, for DIMS dimensions from first_dim on: float32 [DIMS].
+
+    No row is masked, which leaves little to do but load and add: the kernel is bound by memory only if it issues few
+    instructions a row. ROWS rows are read at a time, UNROLL times before anything is computed; each keeps its own
+    partial, so that nothing crosses lanes before the end. BIASED: all rows but the newest hold their bias.
+    """
+    dims = first_dim + tl.arange(0, DIMS)[None, :]
+    lane = tl.arange(0, ROWS)[:, None]
+    step = stride.to(tl.int64)
+    places = rows + lane * step + dims
+    largest = tl.full((ROWS, DIMS), float("-inf"), tl.float32)
+    total = tl.zeros((ROWS, DIMS), tl.float32)
+    weighted = tl.zeros((ROWS, DIMS), tl.float32)
+    for start in tl.range(0, 128, UNROLL * ROWS, num_stages=STAGES):
+        values = ()
+        scores = ()
+        for u in tl.static_range(UNROLL):
+            k = start + u * ROWS
+            place = places + k * step
+            if u == UNROLL - 1:
+                is_newest = k + lane == 127
+                if rows.dtype == newest.dtype:
+                    place = tl.where(is_newest, newest + dims, place)
+            value = tl.load(place).to(tl.float32)
+            score = tl.load(place + D).to(tl.float32)
+            if (u == UNROLL - 1) & (rows.dtype != newest.dtype):
+                new_value = tl.load(newest + dims, mask=is_newest, other=0.0).to(tl.float32)
+                new_score = tl.load(newest + D + dims, mask=is_newest, other=0.0).to(tl.float32)
+                value = tl.where(is_newest, new_value, value)
+                score = tl.where(is_newest, new_score, score)
+            values = values + (value,)
+            scores = scores + (score,)
+        joined = largest
+        biased = ()
+        for u in tl.static_range(UNROLL):
+            score = scores[u]
+            if BIASED:
+                if u == UNROLL - 1:
+                    own = tl.load(bias + 127 * D + dims, mask=is_newest, other=0.0).to(tl.float32)
+                    score += own
+            else:
+                score += tl.load(bias + (start + u * ROWS + lane) * D + dims).to(tl.float32)
+            biased = biased + (score,)
+            joined = tl.maximum(joined, score)
+        base = shift(joined)
+        scale = power(largest - base)
+        total = total * scale
+        weighted = weighted * scale
+        for u in tl.static_range(UNROLL):
+            weight = power(biased[u] - base)
+            total += weight
+            weighted = tl.fma(weight, values[u], weighted)
+        largest = joined
+    largest, total, weighted = join_rows(largest, total, weighted)
     return mean(total, weighted)
 
 @triton.jit
@@ -501,19 +568,19 @@ def pool_many(
         joined = tl.maximum(joined, score_2)
         joined = tl.maximum(joined, score_3)
         base = shift(joined)
-        scale = tl.exp(largest - base)
+        scale = power(largest - base)
         total = total * scale
         weighted = weighted * scale
-        weight_0 = tl.exp(score_0 - base)
+        weight_0 = power(score_0 - base)
         total += weight_0
         weighted += weight_0 * value_0
-        weight_1 = tl.exp(score_1 - base)
+        weight_1 = power(score_1 - base)
         total += weight_1
         weighted += weight_1 * value_1
-        weight_2 = tl.exp(score_2 - base)
+        weight_2 = power(score_2 - base)
         total += weight_2
         weighted += weight_2 * value_2
-        weight_3 = tl.exp(score_3 - base)
+        weight_3 = power(score_3 - base)
         total += weight_3
         weighted += weight_3 * value_3
         largest = joined
@@ -525,7 +592,7 @@ def fresh_partial(source_row, bias, k, first_dim, D: tl.constexpr, DIMS: tl.cons
     dims = first_dim + tl.arange(0, DIMS)
     value = tl.load(source_row + dims).to(tl.float32)
     score = tl.load(source_row + D + dims).to(tl.float32) + tl.load(bias + k * D + dims).to(tl.float32)
-    weight = tl.exp(score - shift(score))
+    weight = power(score - shift(score))
     return score, weight, weight * value
 
 @triton.jit
@@ -573,11 +640,31 @@ def completes_group(seq_len, RATIO: tl.constexpr):
     """Whether the token at seq_len - 1 is the last of its group; a row of length 0 is padding."""
     return (seq_len > 0) & (seq_len % RATIO == 0)
 
+@triton.jit
+def pool_decode(
+    state, source_row, bias, page, state_rows, state_stride, first_dim,
+    D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
+    BIAS_AT: tl.constexpr,
+):
+    """Pool a ratio-128 window whose last row is `source_row`, the others a page of the state: float32 [DIMS].
+
+    Of a page outside the state nothing is read: the new row is then all there is.
+    """
+    if (page >= 0) & (page < state_rows // 128):
+        kept = state_row(state, page.to(tl.int64) * 128, state_stride)
+        group = pool_page(
+            kept, state_stride, source_row, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT == "save"
+        )
+    else:
+        largest, total, weighted = fresh_partial(source_row, bias, 127, first_dim, D, DIMS)
+        group = mean(total, weighted)
+    return group
+
 @triton.jit(do_not_specialize=("state_rows", "tokens", "locations", "pages", "page_size"))
 def decode_row(
     state, source, plan, bias, weight, cosines, sines, out_loc, cache, pooled, eps, state_rows, locations,
     pages, page_size, state_stride, source_stride, table_stride, page_stride,
-    RATIO: tl.constexpr, BIAS_AT: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr,
+    RATIO: tl.constexpr, BIAS_AT: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
 ):
@@ -589,35 +676,37 @@ def decode_row(
     source_row = source + row.to(tl.int64) * source_stride
     columns = tl.arange(0, 4 * D if RATIO == 4 else 2 * D)
     values = tl.load(source_row + columns)
+    # The row is kept before or after pooling, since nothing that is pooled is overwritten. With ratio 4 loads hide behind
+    # loads: all are asked for first. With ratio 128 registers decide how many programs run at once: what can wait, waits.
+    if RATIO == 128:
+        if seq_len > 0:
+            keep_columns(state, values, bias, target, columns, state_rows, state_stride, D, RATIO, BIAS_AT)
     if completes_group(seq_len, RATIO) & (row < locations):
         slot = tl.load(out_loc + row)
         page = tl.load(entry + 3)
-        gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
         if RATIO == 4:
+            gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
             group = pool_four(
                 state, source, bias, seq_len, row, 7, tl.load(entry + 2), page, state_rows, state_stride, source_stride,
                 D, True, BIAS_AT,
             )
         else:
-            largest, total, weighted = pool_many(
-                state, source, bias, 127, 127, row, page, state_rows, state_stride, source_stride, 0,
-                D, D, ROWS, STAGES, "state", BIAS_AT,
+            group = pool_decode(
+                state, source_row, bias, page, state_rows, state_stride, 0, D, D, ROWS, UNROLL, STAGES, BIAS_AT
             )
-            new_largest, new_total, new_weighted = fresh_partial(source_row, bias, 127, 0, D, D)
-            largest, total, weighted = join_partials(
-                largest, total, weighted, new_largest, new_total, new_weighted
-            )
-            group = mean(total, weighted)
+            gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
         finish(
             group, gain, cosine, sine, eps, slot, cache, pages, page_size, page_stride, D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT,
         )
-    if seq_len > 0:
-        keep_columns(state, values, bias, target, columns, state_rows, state_stride, D, RATIO, BIAS_AT)
+    if RATIO == 4:
+        if seq_len > 0:
+            keep_columns(state, values, bias, target, columns, state_rows, state_stride, D, RATIO, BIAS_AT)
 
 @triton.jit(do_not_specialize=("state_rows", "tokens", "locations", "pages", "page_size"))
 def decode_part(
     state, source, plan, bias, pooled, state_rows, state_stride, source_stride,
-    D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr, BIAS_AT: tl.constexpr,
+    D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
+    BIAS_AT: tl.constexpr,
 ):
     """As decode_row for DIMS dimensions of a ratio-128 row, up to the pooled row: for few requests."""
     row = tl.program_id(0)
@@ -625,22 +714,18 @@ def decode_part(
     entry = plan + row.to(tl.int64) * 4
     seq_len = tl.load(entry)
     target = tl.load(entry + 1).to(tl.int64)
+    page = tl.load(entry + 3)
     source_row = source + row.to(tl.int64) * source_stride
+    dims = first_dim + tl.arange(0, DIMS)
+    values = tl.load(source_row + dims)
+    scores = tl.load(source_row + D + dims)
     if completes_group(seq_len, 128):
-        largest, total, weighted = pool_many(
-            state, source, bias, 127, 127, row, tl.load(entry + 3), state_rows, state_stride, source_stride, first_dim,
-            D, DIMS, ROWS, STAGES, "state", BIAS_AT,
+        group = pool_decode(
+            state, source_row, bias, page, state_rows, state_stride, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT
         )
-        new_largest, new_total, new_weighted = fresh_partial(source_row, bias, 127, first_dim, D, DIMS)
-        largest, total, weighted = join_partials(
-            largest, total, weighted, new_largest, new_total, new_weighted
-        )
-        tl.store(pooled + row.to(tl.int64) * D + first_dim + tl.arange(0, DIMS), mean(total, weighted))
+        tl.store(pooled + row.to(tl.int64) * D + dims, group)
     if seq_len > 0:
-        dims = first_dim + tl.arange(0, DIMS)
-        values = tl.load(source_row + dims)
         keep_columns(state, values, bias, target, dims, state_rows, state_stride, D, 128, BIAS_AT)
-        scores = tl.load(source_row + D + dims)
         keep_columns(state, scores, bias, target, D + dims, state_rows, state_stride, D, 128, BIAS_AT)
 
 @triton.jit
@@ -653,32 +738,50 @@ def plan_entry(plan, row, tokens):
     valid = (seq_len > 0) & (ragged < tokens)
     return valid, seq_len, ragged, (packed >> 16) & 0xFFFF
 
+@triton.jit
+def pool_prefill(
+    state, source, bias, ragged, buffered, page, state_rows, state_stride, source_stride, first_dim,
+    D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
+    BIAS_AT: tl.constexpr,
+):
+    """Pool a ratio-128 window that ends at input row `ragged`, its first `buffered` rows from the state: float32 [DIMS]."""
+    if buffered == 0:
+        first = source + (ragged - 127).to(tl.int64) * source_stride
+        last = source + ragged.to(tl.int64) * source_stride
+        group = pool_page(first, source_stride, last, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, False)
+    else:
+        largest, total, weighted = pool_many(
+            state, source, bias, buffered, 127, ragged, page, state_rows, state_stride, source_stride, first_dim,
+            D, DIMS, ROWS, STAGES, "either", BIAS_AT,
+        )
+        group = mean(total, weighted)
+    return group
+
 @triton.jit(do_not_specialize=("state_rows", "tokens", "locations", "pages", "page_size"))
 def prefill_row(
     state, source, plan, bias, weight, cosines, sines, out_loc, cache, pooled, eps, state_rows, tokens,
     locations, pages, page_size, state_stride, source_stride, table_stride, page_stride,
-    RATIO: tl.constexpr, BIAS_AT: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr,
+    RATIO: tl.constexpr, BIAS_AT: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
 ):
     """One entry of a compress plan, down to the cache; reads the ring and writes none of it."""
     row = tl.program_id(0)
     valid, seq_len, ragged, buffered = plan_entry(plan, row, tokens)
+    page_before = tl.load(plan + row.to(tl.int64) * 4 + 2)
+    page = tl.load(plan + row.to(tl.int64) * 4 + 3)
     if valid & (ragged < locations):
         slot = tl.load(out_loc + ragged)
-        page_before = tl.load(plan + row.to(tl.int64) * 4 + 2)
-        page = tl.load(plan + row.to(tl.int64) * 4 + 3)
         if RATIO == 4:
             group = pool_four(
                 state, source, bias, seq_len, ragged, buffered, page_before, page, state_rows, state_stride,
                 source_stride, D, False, BIAS_AT,
             )
         else:
-            largest, total, weighted = pool_many(
-                state, source, bias, buffered, 127, ragged, page, state_rows, state_stride, source_stride, 0,
-                D, D, ROWS, STAGES, "either", BIAS_AT,
+            group = pool_prefill(
+                state, source, bias, ragged, buffered, page, state_rows, state_stride, source_stride, 0,
+                D, D, ROWS, UNROLL, STAGES, BIAS_AT,
             )
-            group = mean(total, weighted)
         # Not before pooling: registers decide how many programs run at once here.
         gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
         finish(
@@ -688,19 +791,20 @@ def prefill_row(
 @triton.jit(do_not_specialize=("state_rows", "tokens", "locations", "pages", "page_size"))
 def prefill_part(
     state, source, plan, bias, pooled, state_rows, tokens, state_stride, source_stride,
-    D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr, BIAS_AT: tl.constexpr,
+    D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
+    BIAS_AT: tl.constexpr,
 ):
     """As prefill_row for DIMS dimensions of a ratio-128 row, up to the pooled row: for few groups."""
     row = tl.program_id(0)
     first_dim = tl.program_id(1) * DIMS
     valid, seq_len, ragged, buffered = plan_entry(plan, row, tokens)
+    page = tl.load(plan + row.to(tl.int64) * 4 + 3)
     if valid:
-        page = tl.load(plan + row.to(tl.int64) * 4 + 3)
-        largest, total, weighted = pool_many(
-            state, source, bias, buffered, 127, ragged, page, state_rows, state_stride, source_stride, first_dim,
-            D, DIMS, ROWS, STAGES, "either", BIAS_AT,
+        group = pool_prefill(
+            state, source, bias, ragged, buffered, page, state_rows, state_stride, source_stride, first_dim,
+            D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT,
         )
-        tl.store(pooled + row.to(tl.int64) * D + first_dim + tl.arange(0, DIMS), mean(total, weighted))
+        tl.store(pooled + row.to(tl.int64) * D + first_dim + tl.arange(0, DIMS), group)
 
 @triton.jit(do_not_specialize=("state_rows", "tokens", "locations", "pages", "page_size"))
 def write_row(
@@ -724,7 +828,8 @@ def finish_row(
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
 ):
-    """The second half on its own: pooled rows to the cache; without TRANSFORM they are only quantised and stored."""
+    """The second half on its own: pooled rows to the cache; without TRANSFORM they are only quantised and stored.
+    """
     row = tl.program_id(0)
     if DECODE:
         seq_len = tl.load(plan + row.to(tl.int64) * 4)
@@ -732,11 +837,14 @@ def finish_row(
         place = row
     else:
         valid, seq_len, place, buffered = plan_entry(plan, row, tokens)
-    if valid & (place < locations):
-        slot = tl.load(out_loc + place)
+    valid = valid & (place < locations)
+    slot = tl.load(out_loc + place, mask=valid, other=-1)
+    if TRANSFORM:
+        position = tl.where(valid, seq_len - RATIO, 0)
+        gain, cosine, sine = finish_inputs(weight, cosines, sines, position, table_stride, D, TABLE)
+    if valid:
         values = tl.load(pooled + row.to(tl.int64) * pooled_stride + tl.arange(0, D)).to(tl.float32)
         if TRANSFORM:
-            gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
             finish(
                 values, gain, cosine, sine, eps, slot, cache, pages, page_size, page_stride, D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT,
             )
@@ -775,8 +883,8 @@ def pool_masked(
             score += tl.load(bias + row[:, None] * D + dims, mask=(row < window)[:, None], other=0.0).to(tl.float32)
         joined = tl.maximum(largest, score)
         base = shift(joined)
-        scale = tl.exp(largest - base)
-        share = tl.exp(score - base)
+        scale = power(largest - base)
+        share = power(score - base)
         total = total * scale + share
         weighted = weighted * scale + share * value
         largest = joined
@@ -807,8 +915,8 @@ def pool_input(
         score = tl.load(address + HALVES * D).to(tl.float32) + tl.load(bias + k * D + dims[None, :]).to(tl.float32)
         joined = tl.maximum(largest, score)
         base = shift(joined)
-        scale = tl.exp(largest - base)
-        share = tl.exp(score - base)
+        scale = power(largest - base)
+        share = power(score - base)
         total = total * scale + share
         weighted = weighted * scale + share * value
         largest = joined
@@ -1044,13 +1152,13 @@ MULTIPLES_OF_16 = (
 AHEAD_OF_TIME = (
     (
         "decode_row", "decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
         "prefill_row", "prefill",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
@@ -1062,13 +1170,13 @@ AHEAD_OF_TIME = (
 
     (
         "decode_row", "decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 2, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 2, "UNROLL": 1, "STAGES": 1},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
         "prefill_row", "prefill",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 2, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 2, "UNROLL": 1, "STAGES": 1},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
@@ -1080,13 +1188,13 @@ AHEAD_OF_TIME = (
 
     (
         "decode_row", "decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 4, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 4, "UNROLL": 4, "STAGES": 1},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
         "prefill_row", "prefill",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 4, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 4, "UNROLL": 4, "STAGES": 1},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
@@ -1098,14 +1206,14 @@ AHEAD_OF_TIME = (
 
     (
         "decode_part", "decode_pool",
-        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 32, "STAGES": 1},
-        {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 8, "UNROLL": 8, "STAGES": 1},
+        {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
         "prefill_part", "prefill_pool",
-        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 32, "STAGES": 1},
-        {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 8, "UNROLL": 8, "STAGES": 1},
+        {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
@@ -1174,34 +1282,34 @@ DEFAULT_RECORDS = { 512: "v4_584", 128: "idx_fp8_132"}
 def decode_four_tile(head_dim):
     """Tile of decode_four by shape."""
     if head_dim > 128:
-        return {"lane_elements": 4, "num_stages": 1, "num_warps": 2}
-    return {"lane_elements": 4, "num_stages": 1, "num_warps": 1}
+        return {"lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 1}
+    return {"lane_elements": 4, "num_stages": 1, "num_warps": 1, "unroll": 1}
 
 def decode_many_tile(head_dim):
     """Tile of decode_many by shape."""
     if head_dim > 128:
-        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8}
-    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4}
+        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "unroll": 4}
+    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
 
 def decode_split_tile(head_dim):
     """Tile of decode_split by shape."""
-    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 8}
+    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
 
 def prefill_four_tile(head_dim):
     """Tile of prefill_four by shape."""
     if head_dim > 128:
-        return {"lane_elements": 4, "num_stages": 1, "num_warps": 2}
-    return {"lane_elements": 4, "num_stages": 1, "num_warps": 1}
+        return {"lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 1}
+    return {"lane_elements": 4, "num_stages": 1, "num_warps": 1, "unroll": 1}
 
 def prefill_many_tile(head_dim):
     """Tile of prefill_many by shape."""
     if head_dim > 128:
-        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8}
-    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4}
+        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "unroll": 4}
+    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
 
 def prefill_split_tile(head_dim):
     """Tile of prefill_split by shape."""
-    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 8}
+    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
 
 def write_rows_tile(head_dim):
     """Tile of write_rows by shape."""
@@ -1330,7 +1438,8 @@ def decode(
     decode_row[(batch,)](
         state, source, plan, bias, weight, cosines, sines, out_loc, cache, weight if pooled is None else pooled, eps,
         state.shape[0], out_loc.shape[0], cache.shape[0], page_size, state.stride(0), source.stride(0),
-        cosines.stride(0), cache.stride(0), RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), ROWS=rows_at_once(tile, head_dim), STAGES=tile["num_stages"],
+        cosines.stride(0), cache.stride(0), RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), ROWS=rows_at_once(tile, head_dim),
+        UNROLL=tile["unroll"], STAGES=tile["num_stages"],
         **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero),
         **launch_options(tile),
     )
@@ -1347,8 +1456,8 @@ def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
     tile = decode_split_tile(head_dim)
     decode_part[(plan.shape[0], head_dim // tile["dims"])](
         state, source, plan, bias, pooled, state.shape[0], state.stride(0), source.stride(0),
-        D=head_dim, DIMS=tile["dims"], ROWS=rows_at_once(tile, tile["dims"]), STAGES=tile["num_stages"],
-        BIAS_AT=choose("bias_at", bias_at),
+        D=head_dim, DIMS=tile["dims"], ROWS=rows_at_once(tile, tile["dims"]), UNROLL=tile["unroll"],
+        STAGES=tile["num_stages"], BIAS_AT=choose("bias_at", bias_at),
         **launch_options(tile),
     )
 
@@ -1382,7 +1491,8 @@ def prefill(
     prefill_row[(groups,)](
         state, source, plan, bias, weight, cosines, sines, out_loc, cache, weight if pooled is None else pooled, eps,
         state.shape[0], source.shape[0], out_loc.shape[0], cache.shape[0], page_size, state.stride(0), source.stride(0), cosines.stride(0),
-        cache.stride(0), RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), ROWS=rows_at_once(tile, head_dim), STAGES=tile["num_stages"],
+        cache.stride(0), RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), ROWS=rows_at_once(tile, head_dim),
+        UNROLL=tile["unroll"], STAGES=tile["num_stages"],
         **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero),
         **launch_options(tile),
     )
@@ -1399,8 +1509,8 @@ def prefill_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
     tile = prefill_split_tile(head_dim)
     prefill_part[(plan.shape[0], head_dim // tile["dims"])](
         state, source, plan, bias, pooled, state.shape[0], source.shape[0], state.stride(0), source.stride(0),
-        D=head_dim, DIMS=tile["dims"], ROWS=rows_at_once(tile, tile["dims"]), STAGES=tile["num_stages"],
-        BIAS_AT=choose("bias_at", bias_at),
+        D=head_dim, DIMS=tile["dims"], ROWS=rows_at_once(tile, tile["dims"]), UNROLL=tile["unroll"],
+        STAGES=tile["num_stages"], BIAS_AT=choose("bias_at", bias_at),
         **launch_options(tile),
     )
 

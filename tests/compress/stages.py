@@ -114,9 +114,10 @@ def pooled_input(worker: InterpreterWorker, module: Path) -> None:
 
 
 def plan_builders(worker: InterpreterWorker, module: Path) -> None:
-    """Device plans equal the reference's, row by row: ragged, uniform and empty extends, padded buckets (B5-B9)."""
+    """Device plans equal the reference's, row by row: all kinds of extends, padded buckets (B5-B12, B20)."""
     generator = torch.Generator().manual_seed(5)
-    table = torch.randperm(8 * 1024, generator=generator).view(8, 1024).to(torch.int32)
+    # Its rows lie further apart than they are long (B20).
+    table = torch.randperm(8 * 1024, generator=generator).view(8, 1024).to(torch.int32)[:, :1008]
     slots = torch.randperm(8 * 1024, generator=generator)
     for ratio, ring in product((4, 128), (1, 2)):
         geometry = Geometry(ratio, 128)

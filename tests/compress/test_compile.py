@@ -28,7 +28,8 @@ def test_no_spills_little_shared_memory_and_wide_loads(target: str) -> None:
     record = compiled.record(target)
     for variant, built in compiled.compile_target(target).items():
         (kernel,) = built.code.kernels
-        assert built.shared_bytes <= 8192, variant.name
+        # Partials of a whole row, three float32 a dimension, where rows are joined across warps.
+        assert built.shared_bytes <= (24576 if variant.ratio == 128 else 1024), variant.name
         budget = check_budget(kernel, record, expected_shared=built.shared_bytes, threads=built.threads)
         assert not budget, (variant.name, budget)
         full = 4 * built.threads <= variant.head_dim or variant.ratio == 128
@@ -62,9 +63,10 @@ def test_rotation_stays_in_registers() -> None:
 
 @pytest.mark.parametrize("target", ["gfx942", "sm_90"])
 def test_a_ratio_four_row_fills_its_lanes(target: str) -> None:
-    """Four elements a lane: 16-byte accesses, and no row of the window in another warp."""
+    """A row's dimensions are shared among all lanes, two or four to a lane: accesses of 8 or 16 bytes."""
     wave = compiled.record(target).wave.launch
     for head_dim in (128, 512):
         buckets = plan(target).kernel("decode_four").buckets
         tile = next(bucket.tile for bucket in buckets if bucket.when.evaluate({"head_dim": head_dim}))
-        assert tile["num_warps"] == max(1, head_dim // (4 * wave))
+        assert tile["num_warps"] == max(1, head_dim // (tile["lane_elements"] * wave))
+        assert tile["lane_elements"] in (2, 4)

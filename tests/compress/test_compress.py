@@ -9,11 +9,12 @@ from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference.compress_case import Case
 from dsv4gen.reference.compress_cases import verification_cases
 from tests.compress import checks
+from tests.compress.host import online_plans
 from tests.compress.modules import module, plan
 from tests.compress.readers import round_trip
 
 TARGET = "gfx950"
-CHECKS = {**checks.CHECKS, "round_trip": round_trip}
+CHECKS = {**checks.CHECKS, "round_trip": round_trip, "online_plans": online_plans}
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)

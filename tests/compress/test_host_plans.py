@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from functools import lru_cache
 from itertools import product
 from types import ModuleType
 
@@ -16,21 +13,14 @@ from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference.compress import Geometry
 from dsv4gen.reference.compress_plan import Extend, PagedRing, RequestRing, Ring, decode_plan, prefill_plan
 from dsv4gen.reference.compress_store import check_stored
+from tests.compress.host import loaded
 from tests.compress.modules import module
 from tests.compress.stages import online_world
-from tests.tools import need_module
 
 
-@lru_cache
 def shipped() -> ModuleType:
-    """The module itself; nothing in it is launched here."""
-    need_module("triton")
-    spec = importlib.util.spec_from_file_location("compress_on_host", module("gfx950"))
-    assert spec is not None and spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = loaded
-    spec.loader.exec_module(loaded)
-    return loaded
+    """The module as it ships."""
+    return loaded(module("gfx950"))
 
 
 def rings(ratio: int, size: int) -> list[tuple[Ring, dict[str, object]]]:
@@ -74,14 +64,6 @@ def test_bounds_are_refused_with_a_remedy() -> None:
     shipped().check_ring(4, 16, 256, 10)
     with pytest.raises(ArgumentError, match="9 draft tokens"):
         shipped().host_plan_online_verify(lengths, 9, torch.tensor([0]), 1)
-
-
-def test_b8_online_segments_skip_empty_requests() -> None:
-    closing, staying = shipped().host_plan_online(
-        torch.tensor([300, 5, 128]), torch.tensor([200, 0, 1]), torch.tensor([4, 5, 6])
-    )
-    assert closing.tolist() == [[128, 27 | 28 << 16, 4, 4], [256, 155 | 128 << 16, 4, 4], [128, 200 | 1 << 16, 6, 6]]
-    assert staying.tolist() == [[300, 199 | 44 << 16, 4, 4]]
 
 
 @pytest.mark.parametrize("accepted", [(1, 4), (3, 2)])

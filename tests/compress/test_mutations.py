@@ -12,11 +12,13 @@ from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference.compress_case import Case
 from dsv4gen.reference.compress_cases import verification_cases
 from tests.compress import checks
+from tests.compress.host import online_plans
 from tests.compress.modules import module
 from tests.compress.readers import round_trip
 
-CHECKS = {**checks.CHECKS, "round_trip": round_trip}
-#: planted defect -> checks that must each reject it; with the report that it stands for
+CHECKS = {**checks.CHECKS, "round_trip": round_trip, "online_plans": online_plans}
+#: planted defect -> checks that must each reject it; with the report that it stands for. B13, a launch that does not
+#: wait for the one before, shows in compiled code only: tests/triton/test_dependent_launch.py
 MUTATIONS = {
     "no_infinity_guard": ("infinite_scores", "pooling"),  # B1, B16, BL-18
     "zero_over_zero": ("nan_scores", "pooling"),  # B1, BL-19
@@ -26,18 +28,23 @@ MUTATIONS = {
     "unchecked_slot": ("invalid_decode",),  # B4, B14, BL-22
     "pad_missing": ("plan_builders",),  # B5
     "tail_not_filled": ("plan_builders",),  # B6
+    "uniform_extends": ("plan_builders",),  # B7
+    "empty_extend_refused": ("online_plans",),  # B8
     "pages_of_ring_start": ("plan_builders",),  # B9
     "wrong_store_dialect": ("quantizer_bytes", "option_choices"),  # B10
     "negative_zero": ("quantizer_bytes",),  # B10
     "early_saturation": ("quantizer_bytes",),  # B11
     "round_half_up": ("quantizer_bytes",),  # B11
     "scale_rounded_down": ("quantizer_bytes", "first_group"),
+    "logical_slots": ("plan_builders",),  # B12
     "invalid_plan_as_row": ("split_pooling",),  # B14
     "ragged_unchecked": ("ragged_bounds",),  # B15
+    "half_row_kept": ("schedules_four", "schedules_many"),  # B17
     "rope_in_place": ("pooled_input", "first_group"),  # B18
     "rope_negated": ("pooled_input",),
     "half_hadamard": ("schedules_paged",),  # B18
     "clamp_page": ("invalid_decode",),  # B19, BL-22
+    "stride_of_shape": ("plan_builders",),  # B20
     "write_before_read": ("schedules_four", "schedules_many"),  # B21
     "offset_32bit": ("far_rows",),  # BL-21
     "slot_offset_32bit": ("far_rows",),  # BL-21
@@ -51,8 +58,8 @@ MUTATIONS = {
 }
 TEMPLATES = (
     "triton/compress.py.jinja", "triton/compress_pool.py.jinja", "triton/compress_rows.py.jinja",
-    "triton/compress_plan.py.jinja", "triton/compress_calls.py.jinja", "macros/pool.py.jinja", "macros/norm.py.jinja",
-    "macros/rope.py.jinja", "macros/store.py.jinja",
+    "triton/compress_plan.py.jinja", "triton/compress_calls.py.jinja", "triton/compress_host.py.jinja",
+    "macros/pool.py.jinja", "macros/norm.py.jinja", "macros/rope.py.jinja", "macros/store.py.jinja",
 )  # fmt: skip
 
 
@@ -65,10 +72,10 @@ def test_defect_is_rejected(worker: InterpreterWorker, mutation: str, check: str
 
 
 def test_verification_cases_reject_all_but_far_offsets(worker: InterpreterWorker) -> None:
-    """What `verify` runs sees every defect that takes no gigabytes to show."""
+    """What `verify` runs sees every defect of a kernel or its launch that takes no gigabytes to show."""
     cases = list(verification_cases(full=False))
     passed = [mutation for mutation in MUTATIONS if all(_passes(worker, case, mutation) for case in cases)]
-    assert passed == ["offset_32bit", "slot_offset_32bit"]
+    assert sorted(passed) == ["empty_extend_refused", "offset_32bit", "slot_offset_32bit"]
 
 
 def _passes(worker: InterpreterWorker, case: Case, mutation: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -12,32 +11,36 @@ import pytest
 from dsv4gen.render.render import render_triton
 from dsv4gen.toolchain import compile_triton_many
 from dsv4gen.verify.triton_requests import triton_requests
+from tests.compress import modules as compress
 from tests.tools import need_module
+from tests.triton import modules as gather
 from tests.triton.compiled import record
-from tests.triton.modules import module, plan, rendered
 
+FAMILIES = {"gather_dequant": gather, "compress": compress}
 #: one target with the capability, three without
 WITH, WITHOUT = "sm_90", ("sm_89", "gfx950", "gfx1201")
 _ACCESS = re.compile(r"\b(?:ld|st|atom|red)\.(?:\w+\.)*?global\b|\bcp\.async\b")
 _WAIT = re.compile(r"\bgriddepcontrol\.wait\b")
 
 
-@lru_cache(maxsize=2)
-def assemblies(*mutations: str) -> Mapping[str, str]:
+@lru_cache
+def assemblies(family: str, *mutations: str) -> Mapping[str, str]:
     """PTX of what the module compiles ahead of time, one kernel of a kind."""
     need_module("triton")
-    text = rendered(WITH, *mutations)
-    kernels = {kernel.function: kernel for kernel in triton_requests(plan(WITH), text, module(WITH, *mutations))}
-    work = [(replace(kernel), record(WITH)) for kernel in kernels.values()]
+    made = FAMILIES[family]
+    chosen = made.plan(WITH)
+    text = render_triton(chosen, frozenset(mutations))
+    kernels = {k.function: k for k in triton_requests(chosen, text, made.module(WITH, *mutations))}
     found = {}
-    for name, finished in zip(kernels, compile_triton_many(work, jobs=1), strict=True):
+    compiled = compile_triton_many([(kernel, record(WITH)) for kernel in kernels.values()], jobs=1)
+    for name, finished in zip(kernels, compiled, strict=True):
         assert finished.value is not None, finished.error
         found[name] = finished.value.code.assembly or ""
     return found
 
 
 def waits_first(assembly: str) -> bool:
-    """Whether the wait stands in the entry block, in front of every access to global memory."""
+    """Whether every program waits, and before it touches global memory: no access and no exit in front of the wait."""
     body = assembly[assembly.index(".entry") :]
     wait, access = _WAIT.search(body), _ACCESS.search(body)
     assert access is not None
@@ -46,25 +49,58 @@ def waits_first(assembly: str) -> bool:
     return re.search(r"^\s*(?:@\S+\s+)?(?:bra|ret)\b", body[: wait.start()], re.MULTILINE) is None
 
 
-def test_every_kernel_waits_first() -> None:
-    found = assemblies()
-    assert set(found) == {"gather_scope", "gather_scopes"}
-    assert {name for name, assembly in found.items() if not waits_first(assembly)} == set()
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_kernel_waits_first(family: str) -> None:
+    """But for the half that runs behind pooling: it reads what pooling does not write, and waits for what it does."""
+    found = assemblies(family)
+    assert set(found) == {kernel.entry for kernel in FAMILIES[family].plan(WITH).kernels}
+    early = {name for name, assembly in found.items() if not waits_first(assembly)}
+    assert early == ({"finish_row"} if family == "compress" else set())
 
 
-def test_a_missing_wait_is_seen() -> None:
-    assert not any(waits_first(assembly) for assembly in assemblies("no_wait").values())
+def test_the_half_behind_pooling_waits_before_it_reads_pooled_rows() -> None:
+    body = assemblies("compress")["finish_row"]
+    body = body[body.index(".entry") :]
+    wait = _WAIT.search(body)
+    assert wait is not None and not re.search(r"\bst\.(?:\w+\.)*?global\b", body[: wait.start()])
+    pooled = re.search(r"ld\.param\.b64\s+(%rd\d+), \[finish_row_param_0\]", body)
+    assert pooled is not None
+    loads = _loads_from(body, pooled[1])
+    assert loads and min(loads) > wait.start()
 
 
-def test_every_launch_asks_for_it_and_offline_builds_too() -> None:
-    text = module(WITH).read_text(encoding="utf-8")
-    launches = re.findall(r"enable_fp_fusion=FP_FUSION.*", text)
+def _loads_from(body: str, pointer: str) -> list[int]:
+    """Positions of global loads whose address is computed from a register, however many steps later."""
+    tainted = {pointer}
+    found = []
+    for line in re.finditer(r"^[^\n]*;[^\n]*$", body, re.MULTILINE):
+        registers = re.findall(r"%[a-z]+\d+", line.group())
+        if "global" in line.group() and tainted & set(registers):
+            found.append(line.start())
+        elif registers and tainted & set(registers[1:]):
+            tainted.add(registers[0])
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_missing_wait_is_seen(family: str) -> None:
+    assert not any(waits_first(assembly) for assembly in assemblies(family, "no_wait").values())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_launch_asks_for_it_and_offline_builds_too(family: str) -> None:
+    made = FAMILIES[family]
+    text = made.module(WITH).read_text(encoding="utf-8")
+    launches = re.findall(r"enable_fp_fusion(?:=|\": )FP_FUSION.*|num_warps=4, num_stages=1.*", text)
     assert launches
-    assert all("launch_pdl=True" in launch for launch in launches)
-    requests = triton_requests(plan(WITH), rendered(WITH), module(WITH))
+    assert all("launch_pdl" in launch for launch in launches)
+    chosen = made.plan(WITH)
+    requests = triton_requests(chosen, render_triton(chosen), made.module(WITH))
     assert all(request.options["launch_pdl"] is True for request in requests)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("target", WITHOUT)
-def test_other_targets_hold_no_trace_of_it(target: str) -> None:
-    assert not re.search(r"gdc_|pdl|DEPENDENT|await_launch", render_triton(plan(target)).text)
+def test_other_targets_hold_no_trace_of_it(family: str, target: str) -> None:
+    text = render_triton(FAMILIES[family].plan(target)).text
+    assert not re.search(r"gdc_|pdl|DEPENDENT|await_launch|after_pool|AFTER_POOL", text)
