@@ -15,7 +15,9 @@ from dsv4gen.reference.compress_world import Options, World, make_world
 
 FOUR, INDEXER, MANY = Geometry(4, 512), Geometry(4, 128), Geometry(128, 512)
 #: arguments that name compile-time options
-OPTIONS = ("bias_at", "table", "record", "dialect", "fp8_max", "floor", "quant_source", "hadamard", "slot_zero")
+OPTIONS = (
+    "bias_at", "table", "record", "dialect", "fp8_max", "floor", "quant_source", "hadamard", "slot_zero", "fp4_ties",
+)  # fmt: skip
 _DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16"}
 #: the contract's bound on a pooled row, as a part of the largest value of its window
 POOL_ERROR = 2e-6

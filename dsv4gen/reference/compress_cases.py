@@ -194,6 +194,7 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
     yield from prefill_cases(MANY, [(0, 130), (250, 257)], "ratio 128", split=True)
     yield finish_case(FOUR, decode=True)
     yield finish_case(MANY, decode=False, options=Options(dialect="e4m3fnuz"))
+    yield finish_case(INDEXER, decode=True, options=Options(record="idx_fp4_68"))
     yield pool_case(128, masked=True)
     yield pool_case(9, masked=False)
     yield gathered_case(FOUR, "interleaved")
@@ -226,3 +227,5 @@ def _every_option() -> Iterator[Case]:
             r, name = geometry.ratio, f"ratio {geometry.ratio} {options}"
             yield from decode_cases(geometry, [r, 2 * r, 2 * r - 1], name, options=options)
             yield from prefill_cases(geometry, [(0, r + 1), (r - 1, 2 * r)], name, options=options)
+    yield finish_case(MANY, decode=True, options=Options(record="uniform_fp8"))
+    yield finish_case(INDEXER, decode=False, options=Options(record="idx_fp4_68", hadamard=True, fp4_ties="zero"))

@@ -1,7 +1,9 @@
 """Cache records of compressed tokens: quantise, store, and judge what a kernel stored.
 
     v4_584       448 e4m3 codes with one UE8M0 scale per 64, and 64 bf16 values; scales lie behind a page's data
+    uniform_fp8  512 e4m3 codes with unit scale
     idx_fp8_132  128 e4m3 codes with one float32 scale, which is no power of two; scales lie behind a page's codes
+    idx_fp4_68   64 pairs of e2m1 codes, the even dimension low, with one UE8M0 scale per 32 dimensions behind them
     bf16         head_dim bf16 values
 
 Rows whose slot is negative or past the pool are skipped, never redirected.
@@ -19,7 +21,12 @@ from dsv4gen.reference import fp8
 from dsv4gen.reference.compress import ROPE
 from dsv4gen.reference.gather_dequant import V4
 
-RECORDS = ("v4_584", "idx_fp8_132", "bf16")
+RECORDS = ("v4_584", "uniform_fp8", "idx_fp8_132", "idx_fp4_68", "bf16")
+#: values of e2m1 codes 0-7, and the largest
+FP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+FP4_MAXIMUM, FP4_TILE = 6.0, 32
+#: records with UE8M0 scales
+_POWERS_OF_TWO = ("v4_584", "idx_fp4_68")
 #: relative distance from a rounding tie within which float32 arithmetic may land on either side
 TIE = 4e-6
 #: the same in terms of the largest element of the row, for elements that nearly cancel
@@ -35,6 +42,7 @@ class Quantizer:
         maximum: what the largest element of a tile is scaled to at most.
         floor: smallest absolute maximum of a tile, or smallest scale where `floor_of_scale`.
         source: `bf16` rounds values to bf16 before they are quantised; `f32` does not.
+        fp4_ties: `even`, or `zero` for ties toward zero without -0; for FP4 codes only.
     """
 
     dialect: fp8.Dialect
@@ -42,6 +50,7 @@ class Quantizer:
     floor: float = 1e-4
     floor_of_scale: bool = False
     source: str = "bf16"
+    fp4_ties: str = "even"
 
     def scale(self, largest: Tensor) -> Tensor:
         """Wanted scale of tiles with these absolute maxima, float32."""
@@ -58,6 +67,19 @@ class Quantizer:
         """Codes of prepared values under float32 scales, uint8."""
         scaled = (values / scales).clamp(-self.maximum, self.maximum)
         return fp8.encode(scaled, self.dialect)
+
+    def fp4_codes(self, values: Tensor, scales: Tensor) -> Tensor:
+        """e2m1 codes of prepared values under float32 scales, uint8: the nearest value; NaN becomes 0."""
+        scaled = (values / scales).double()
+        table = torch.tensor(FP4_VALUES, dtype=torch.float64)
+        distance = (scaled.abs().clamp(max=FP4_MAXIMUM).unsqueeze(-1) - table).abs()
+        # The first of two equally near codes is the one toward zero; codes of even values are even numbers.
+        preferred = torch.arange(8) % 2 if self.fp4_ties == "even" else torch.arange(8)
+        nearest = distance == distance.amin(-1, keepdim=True)
+        code = torch.where(nearest, preferred, 99).argmin(-1)
+        keeps_sign = (code > 0) | (self.fp4_ties == "even")
+        signed = code | torch.where(torch.signbit(scaled) & keeps_sign, 8, 0)
+        return torch.where(torch.isnan(scaled), 0, signed).to(torch.uint8)
 
 
 def quantizer(dialect: str, *, maximum: str = "writer", floor: str = "amax_1e4", source: str = "bf16") -> Quantizer:
@@ -83,7 +105,8 @@ def record_bytes(record: str, head_dim: int) -> int:
     Raises:
         ArgumentError: no such record, or one of another head dimension.
     """
-    sizes = {("v4_584", 512): 584, ("idx_fp8_132", 128): 132, ("bf16", head_dim): 2 * head_dim}
+    sizes = {("v4_584", 512): 584, ("uniform_fp8", 512): 512, ("bf16", head_dim): 2 * head_dim}
+    sizes |= {("idx_fp8_132", 128): 132, ("idx_fp4_68", 128): 68}
     if (record, head_dim) not in sizes:
         raise ArgumentError(f"no record {record!r} for head dimension {head_dim}")
     return sizes[record, head_dim]
@@ -100,6 +123,13 @@ def encode_rows(rows: Tensor, record: str, quant: Quantizer) -> tuple[Tensor, Te
     count = rows.shape[0]
     if record == "bf16":
         return rows.float().bfloat16().contiguous().view(torch.uint8), torch.zeros(count, 0, dtype=torch.uint8)
+    if record == "uniform_fp8":
+        return quant.codes(quant.prepared(rows), torch.ones(1)), torch.zeros(count, 0, dtype=torch.uint8)
+    if record == "idx_fp4_68":
+        tiles = quant.prepared(rows).view(count, -1, FP4_TILE)
+        scale_bytes = fp8.encode_scale(quant.scale(tiles.abs().amax(-1)))
+        codes = quant.fp4_codes(tiles, fp8.decode_scale(scale_bytes).unsqueeze(-1)).view(count, -1, 2)
+        return codes[..., 0] | codes[..., 1] << 4, scale_bytes
     if record == "idx_fp8_132":
         values = quant.prepared(rows)
         scales = quant.scale(values.abs().amax(-1))
@@ -115,7 +145,7 @@ def encode_rows(rows: Tensor, record: str, quant: Quantizer) -> tuple[Tensor, Te
 def addresses(slots: Tensor, page_size: int, record: str, head_dim: int) -> tuple[Tensor, Tensor, Tensor]:
     """Page, first data byte in the page, first scale byte in the page; int64 [n] each."""
     page, row = slots.to(torch.int64) // page_size, slots.to(torch.int64) % page_size
-    scale = {"v4_584": V4.scale_row, "idx_fp8_132": 4, "bf16": 0}[record]
+    scale = {"v4_584": V4.scale_row, "idx_fp8_132": 4, "idx_fp4_68": 4}.get(record, 0)
     data = record_bytes(record, head_dim) - scale
     return page, row * data, page_size * data + row * scale
 
@@ -171,11 +201,20 @@ def _check_rows(data: Tensor, scales: Tensor, rows: Tensor, record: str, quant: 
         if bool(scales[:, count:].any()):
             raise VerifyError(f"{name}: the pad byte behind the scales is not 0")
         used = fp8.decode_scale(scales[:, :count])
+    elif record == "uniform_fp8":
+        tiled, codes = candidates, data
+        used = torch.ones(len(data))
+    elif record == "idx_fp4_68":
+        tiled = [rows.view(len(rows), -1, FP4_TILE) for rows in candidates]
+        codes = torch.stack([data & 15, data >> 4], -1).view(tiled[0].shape)
+        used = fp8.decode_scale(scales)
     else:
         tiled, codes = [rows.unsqueeze(1) for rows in candidates], data.unsqueeze(1)
         used = scales.contiguous().view(torch.float32)
-    _check_scales(used, tiled[1], record, quant, name)
-    wanted = [quant.codes(quant.prepared(values), used.unsqueeze(-1)) for values in tiled]
+    if record != "uniform_fp8":
+        _check_scales(used, tiled[1], record, quant, name)
+    encode = quant.fp4_codes if record == "idx_fp4_68" else quant.codes
+    wanted = [encode(quant.prepared(values), used.unsqueeze(-1)) for values in tiled]
     _require((torch.stack(wanted) == codes).any(0) | torch.isnan(tiled[1]), f"{name}: codes")
 
 
@@ -183,7 +222,7 @@ def _check_scales(used: Tensor, tiles: Tensor, record: str, quant: Quantizer, na
     largest = quant.prepared(tiles).abs().amax(-1).double()
     near = [largest * (1 + sign * (2.0**-8 if quant.source == "bf16" else TIE)) for sign in (-1, 0, 1)]
     exact = quant.scale(largest)
-    if record == "v4_584":
+    if record in _POWERS_OF_TWO:
         tie = [fp8.decode_scale(fp8.encode_scale(quant.scale(value))) for value in near]
         right = used == fp8.decode_scale(fp8.encode_scale(exact))
         # A maximum whose bf16 rounding is a tie may step over a power of two only if it is that close to one.

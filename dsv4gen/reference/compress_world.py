@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Generator, Tensor
@@ -26,7 +26,7 @@ from dsv4gen.reference.compress_plan import (
     prefill_plan,
     rollback_rows,
 )
-from dsv4gen.reference.compress_store import Quantizer, check_stored, page_bytes, quantizer
+from dsv4gen.reference.compress_store import FP4_MAXIMUM, Quantizer, check_stored, page_bytes, quantizer
 from dsv4gen.reference.hazards import POISON_BYTE
 
 #: what an uninitialised state is made of: large numbers, infinities, NaN
@@ -49,17 +49,19 @@ class Options:
     quant_source: str = "bf16"
     hadamard: bool = False
     slot_zero: str = "ordinary"
+    fp4_ties: str = "even"
     source_dtype: torch.dtype = torch.float32
     state_dtype: torch.dtype = torch.float32
 
     def keywords(self) -> dict[str, object]:
         """Those that launch functions of the epilogue take."""
-        names = ("table", "record", "dialect", "fp8_max", "floor", "quant_source", "slot_zero")
+        names = ("table", "record", "dialect", "fp8_max", "floor", "quant_source", "slot_zero", "fp4_ties")
         return {"hadamard": "on" if self.hadamard else "off", **{name: getattr(self, name) for name in names}}
 
     def quantizer(self) -> Quantizer:
         """How the cache's bytes are made."""
-        return quantizer(self.dialect, maximum=self.fp8_max, floor=self.floor, source=self.quant_source)
+        chosen = quantizer(self.dialect, maximum=self.fp8_max, floor=self.floor, source=self.quant_source)
+        return replace(chosen, maximum=FP4_MAXIMUM, fp4_ties=self.fp4_ties) if self.record == "idx_fp4_68" else chosen
 
 
 @dataclass

@@ -27,10 +27,11 @@ OPTIONS = {
     "bias_at": ("pool", "save"),
     "dialect": ("e4m3fn", "e4m3fnuz"),
     "floor": ("amax_1e4", "amax_1e8", "amax_1e12", "scale_1e4"),
+    "fp4_ties": ("even", "zero"),
     "fp8_max": ("writer", "limit"),
     "hadamard": ("off", "on"),
     "quant_source": ("bf16", "f32"),
-    "record": ("v4_584", "idx_fp8_132", "bf16"),
+    "record": ("v4_584", "uniform_fp8", "idx_fp8_132", "idx_fp4_68", "bf16"),
     "slot_zero": ("ordinary", "reserved"),
     "source_dtype": ("f32", "bf16"),
     "state_dtype": ("f32", "bf16"),
@@ -227,7 +228,7 @@ def store_indexer(
 def store_record(
     row, slot, cache, pages, page_size, page_stride, D: tl.constexpr, RECORD: tl.constexpr,
     DIALECT: tl.constexpr, LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr,
-    SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
+    SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr, TIES: tl.constexpr,
 ):
     """Store a row at a slot of the cache; a slot outside it, or below FIRST_SLOT, is skipped."""
     if (slot >= FIRST_SLOT) & (slot < pages.to(tl.int64) * page_size):
@@ -237,10 +238,49 @@ def store_record(
             store_v4(row, page_base, in_page, page_size, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE)
         elif RECORD == "idx_fp8_132":
             store_indexer(row, page_base, in_page, page_size, D, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE)
+        elif RECORD == "idx_fp4_68":
+            store_fp4(row, page_base, in_page, page_size, D, FLOOR, FLOOR_OF_SCALE, SOURCE, TIES)
+        elif RECORD == "uniform_fp8":
+            tl.store(page_base + in_page * D + tl.arange(0, D), encode(round_source(row, SOURCE), DIALECT, LIMIT))
         else:
             tl.static_assert(RECORD == "bf16", "no such record")
             plain = page_base.to(tl.pointer_type(tl.bfloat16)) + in_page * D
             tl.store(plain + tl.arange(0, D), row.to(tl.bfloat16))
+
+@triton.jit
+def encode_fp4(values, TIES: tl.constexpr):
+    """float32 to e2m1 codes (int32 0-15), saturating at 6: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and a sign; NaN becomes 0.
+
+    TIES: `even` rounds ties to even and keeps the sign of 0; `zero` rounds them toward zero and has no -0.
+    """
+    tl.static_assert((TIES == "even") | (TIES == "zero"), "no such rounding of ties")
+    x = tl.abs(values)
+    code = (x > 0.25).to(tl.int32) + (x > 1.25).to(tl.int32) + (x > 2.5).to(tl.int32) + (x > 5.0).to(tl.int32)
+    if TIES == "even":
+        code += (x >= 0.75).to(tl.int32) + (x >= 1.75).to(tl.int32) + (x >= 3.5).to(tl.int32)
+    else:
+        code += (x > 0.75).to(tl.int32) + (x > 1.75).to(tl.int32) + (x > 3.5).to(tl.int32)
+    sign = (values.to(tl.int32, bitcast=True) >> 28) & 8
+    if TIES == "zero":
+        sign = tl.where(code == 0, 0, sign)
+    return tl.where(x == x, code | sign, 0)
+
+@triton.jit
+def store_fp4(
+    row, page_base, in_page, page_size, D: tl.constexpr,
+    FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, TIES: tl.constexpr,
+):
+    """float32 [D] as D // 2 pairs of e2m1 codes, the even dimension low, and D // 32 scale bytes."""
+    TILES: tl.constexpr = D // 32
+    tiles = round_source(tl.reshape(row, (TILES, 32)), SOURCE)
+    byte = scale_byte(floored_scale(largest_of(tiles, 1), 6.0, FLOOR, FLOOR_OF_SCALE))
+    codes = encode_fp4(tiles * inverse_scale(byte)[:, None], TIES)
+    low, high = tl.split(tl.reshape(codes, (TILES, 16, 2)))
+    pairs = (low | high << 4).to(tl.uint8)
+    tile = tl.arange(0, TILES)
+    pair = tile[:, None] * 16 + tl.arange(0, 16)[None, :]
+    tl.store(page_base + in_page * (D // 2) + pair, pairs)
+    tl.store(page_base + page_size.to(tl.int64) * (D // 2) + in_page * TILES + tile, byte.to(tl.uint8))
 
 @triton.jit
 def state_row(state, row, state_stride):
@@ -624,6 +664,7 @@ def finish(
     pooled, gain, cosine, sine, eps, slot, cache, pages, page_size, page_stride,
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
+    TIES: tl.constexpr,
 ):
     """Normalise, rotate, perhaps transform, quantise and store one pooled row [D]."""
     row = rotate(rms_norm(pooled, gain, eps, D), cosine, sine, D, 64)
@@ -632,7 +673,7 @@ def finish(
         row = hadamard(row, D, 7)
     store_record(
         row, slot, cache, pages, page_size, page_stride, D, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE,
-        SOURCE, FIRST_SLOT,
+        SOURCE, FIRST_SLOT, TIES,
     )
 
 @triton.jit
@@ -667,6 +708,7 @@ def decode_row(
     RATIO: tl.constexpr, BIAS_AT: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
+    TIES: tl.constexpr,
 ):
     """One request's new token: pool if it completes a group, then keep its row."""
     row = tl.program_id(0)
@@ -696,7 +738,7 @@ def decode_row(
             )
             gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
         finish(
-            group, gain, cosine, sine, eps, slot, cache, pages, page_size, page_stride, D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT,
+            group, gain, cosine, sine, eps, slot, cache, pages, page_size, page_stride, D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT, TIES,
         )
     if RATIO == 4:
         if seq_len > 0:
@@ -764,6 +806,7 @@ def prefill_row(
     RATIO: tl.constexpr, BIAS_AT: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
+    TIES: tl.constexpr,
 ):
     """One entry of a compress plan, down to the cache; reads the ring and writes none of it."""
     row = tl.program_id(0)
@@ -785,7 +828,7 @@ def prefill_row(
         # Not before pooling: registers decide how many programs run at once here.
         gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
         finish(
-            group, gain, cosine, sine, eps, slot, cache, pages, page_size, page_stride, D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT,
+            group, gain, cosine, sine, eps, slot, cache, pages, page_size, page_stride, D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT, TIES,
         )
 
 @triton.jit(do_not_specialize=("state_rows", "tokens", "locations", "pages", "page_size"))
@@ -827,6 +870,7 @@ def finish_row(
     RATIO: tl.constexpr, DECODE: tl.constexpr, TRANSFORM: tl.constexpr,
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
+    TIES: tl.constexpr,
 ):
     """The second half on its own: pooled rows to the cache; without TRANSFORM they are only quantised and stored.
     """
@@ -846,12 +890,12 @@ def finish_row(
         values = tl.load(pooled + row.to(tl.int64) * pooled_stride + tl.arange(0, D)).to(tl.float32)
         if TRANSFORM:
             finish(
-                values, gain, cosine, sine, eps, slot, cache, pages, page_size, page_stride, D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT,
+                values, gain, cosine, sine, eps, slot, cache, pages, page_size, page_stride, D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT, TIES,
             )
         else:
             store_record(
                 values, slot, cache, pages, page_size, page_stride, D, RECORD, DIALECT, LIMIT, FLOOR,
-                FLOOR_OF_SCALE, SOURCE, FIRST_SLOT,
+                FLOOR_OF_SCALE, SOURCE, FIRST_SLOT, TIES,
             )
 
 @triton.jit(do_not_specialize=("window",))
@@ -953,6 +997,7 @@ def online_decode_row(
     page_size, state_stride, source_stride, table_stride, page_stride,
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
+    TIES: tl.constexpr,
 ):
     """One request's new token joins its chunk: the chunk's row is emitted at its end, else kept."""
     row = tl.program_id(0)
@@ -976,7 +1021,7 @@ def online_decode_row(
             gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - 128, table_stride, D, TABLE)
             finish(
                 average, gain, cosine, sine, eps, tl.load(out_loc + row), cache, pages, page_size, page_stride,
-                D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT,
+                D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT, TIES,
             )
 
 @triton.jit(do_not_specialize=("state_rows", "tokens", "locations", "pages", "page_size"))
@@ -986,6 +1031,7 @@ def online_segment(
     ROWS: tl.constexpr, STAGES: tl.constexpr,
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
+    TIES: tl.constexpr,
 ):
     """One segment of at most 128 tokens of one chunk: joined with what the chunk had, then emitted or kept."""
     row = tl.program_id(0)
@@ -1011,7 +1057,7 @@ def online_segment(
             gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - 128, table_stride, D, TABLE)
             finish(
                 average, gain, cosine, sine, eps, tl.load(out_loc + ragged), cache, pages, page_size, page_stride,
-                D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT,
+                D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT, TIES,
             )
 
 @triton.jit
@@ -1152,13 +1198,13 @@ MULTIPLES_OF_16 = (
 AHEAD_OF_TIME = (
     (
         "decode_row", "decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
         "prefill_row", "prefill",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
@@ -1170,13 +1216,13 @@ AHEAD_OF_TIME = (
 
     (
         "decode_row", "decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 2, "UNROLL": 1, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 2, "UNROLL": 1, "STAGES": 1},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
         "prefill_row", "prefill",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 2, "UNROLL": 1, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 2, "UNROLL": 1, "STAGES": 1},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
@@ -1188,13 +1234,13 @@ AHEAD_OF_TIME = (
 
     (
         "decode_row", "decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 4, "UNROLL": 4, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 4, "UNROLL": 4, "STAGES": 1},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
         "prefill_row", "prefill",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 4, "UNROLL": 4, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 4, "UNROLL": 4, "STAGES": 1},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
@@ -1218,13 +1264,13 @@ AHEAD_OF_TIME = (
 
     (
         "finish_row", "finish_pooled",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "DECODE": True, "TRANSFORM": True},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "DECODE": True, "TRANSFORM": True},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
         "finish_row", "finish_pooled",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "DECODE": False, "TRANSFORM": True},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "DECODE": False, "TRANSFORM": True},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
@@ -1248,13 +1294,13 @@ AHEAD_OF_TIME = (
 
     (
         "online_decode_row", "online_decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584"},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584"},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
     (
         "online_segment", "online_prefill",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "D": 512, "HADAMARD": False, "RECORD": "v4_584", "ROWS": 4, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "ROWS": 4, "STAGES": 1},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
@@ -1285,13 +1331,13 @@ def decode_four_tile(head_dim):
         return {"lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 1}
     return {"lane_elements": 4, "num_stages": 1, "num_warps": 1, "unroll": 1}
 
-def decode_many_tile(head_dim):
+def decode_many_tile(head_dim, batch):
     """Tile of decode_many by shape."""
     if head_dim > 128:
         return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "unroll": 4}
     return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
 
-def decode_split_tile(head_dim):
+def decode_split_tile(head_dim, batch):
     """Tile of decode_split by shape."""
     return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
 
@@ -1301,13 +1347,13 @@ def prefill_four_tile(head_dim):
         return {"lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 1}
     return {"lane_elements": 4, "num_stages": 1, "num_warps": 1, "unroll": 1}
 
-def prefill_many_tile(head_dim):
+def prefill_many_tile(head_dim, groups):
     """Tile of prefill_many by shape."""
     if head_dim > 128:
         return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "unroll": 4}
     return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
 
-def prefill_split_tile(head_dim):
+def prefill_split_tile(head_dim, groups):
     """Tile of prefill_split by shape."""
     return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
 
@@ -1383,11 +1429,11 @@ def check_cache(cache):
         )
 
 def epilogue(
-    head_dim, table, record, dialect, fp8_max, floor, source, hadamard, slot_zero,
+    head_dim, table, record, dialect, fp8_max, floor, source, hadamard, slot_zero, fp4_ties,
 ):
     """Constants of the part from the pooled row to the cache."""
     record = DEFAULT_RECORDS[head_dim] if record is None else choose("record", record)
-    wanted = { "v4_584": 512, "idx_fp8_132": 128}
+    wanted = { "v4_584": 512, "uniform_fp8": 512, "idx_fp8_132": 128, "idx_fp4_68": 128}
     if wanted.get(record, head_dim) != head_dim or (hadamard == "on" and head_dim != 128):
         raise ArgumentError(f"record {record!r} or the Hadamard transform does not go with head dimension {head_dim}")
     transformed = choose("hadamard", hadamard) == "on"
@@ -1396,7 +1442,7 @@ def epilogue(
         "D": head_dim, "TABLE": choose("table", table), "HADAMARD": transformed, "RECORD": record,
         "DIALECT": choose("dialect", dialect), "LIMIT": MAXIMA[choose("fp8_max", fp8_max)][dialect], "FLOOR": value,
         "FLOOR_OF_SCALE": of_scale, "SOURCE": choose("quant_source", source),
-        "FIRST_SLOT": 1 if choose("slot_zero", slot_zero) == "reserved" else 0,
+        "FIRST_SLOT": 1 if choose("slot_zero", slot_zero) == "reserved" else 0, "TIES": choose("fp4_ties", fp4_ties),
     }
 
 def launch_options(tile):
@@ -1412,7 +1458,7 @@ def rows_at_once(tile, dims):
 def decode(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, ratio, sines=None, pooled=None, eps=1e-6,
     bias_at="pool", table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="amax_1e4",
-    quant_source="bf16", hadamard="off", slot_zero="ordinary",
+    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
 ):
     """One token per request; groups that it completes go to the cache, then its row to the state."""
     head_dim = weight.shape[0]
@@ -1430,17 +1476,17 @@ def decode(
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,
             page_size=page_size, ratio=ratio, decode=True, eps=eps, table=table, record=record, dialect=dialect,
-            fp8_max=fp8_max, floor=floor, quant_source=quant_source, hadamard=hadamard, slot_zero=slot_zero,
+            fp8_max=fp8_max, floor=floor, quant_source=quant_source, hadamard=hadamard, slot_zero=slot_zero, fp4_ties=fp4_ties,
         )
         return
-    tile = decode_four_tile(head_dim) if ratio == 4 else decode_many_tile(head_dim)
+    tile = decode_four_tile(head_dim) if ratio == 4 else decode_many_tile(head_dim, batch)
     sines = cosines if sines is None else sines
     decode_row[(batch,)](
         state, source, plan, bias, weight, cosines, sines, out_loc, cache, weight if pooled is None else pooled, eps,
         state.shape[0], out_loc.shape[0], cache.shape[0], page_size, state.stride(0), source.stride(0),
         cosines.stride(0), cache.stride(0), RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), ROWS=rows_at_once(tile, head_dim),
         UNROLL=tile["unroll"], STAGES=tile["num_stages"],
-        **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero),
+        **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero, fp4_ties),
         **launch_options(tile),
     )
 
@@ -1453,7 +1499,7 @@ def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
     check_plan(plan, 4)
     if plan.shape[0] == 0:
         return
-    tile = decode_split_tile(head_dim)
+    tile = decode_split_tile(head_dim, plan.shape[0])
     decode_part[(plan.shape[0], head_dim // tile["dims"])](
         state, source, plan, bias, pooled, state.shape[0], state.stride(0), source.stride(0),
         D=head_dim, DIMS=tile["dims"], ROWS=rows_at_once(tile, tile["dims"]), UNROLL=tile["unroll"],
@@ -1464,7 +1510,7 @@ def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
 def prefill(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, ratio, sines=None, pooled=None, eps=1e-6,
     bias_at="pool", table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="amax_1e4",
-    quant_source="bf16", hadamard="off", slot_zero="ordinary",
+    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
 ):
     """Groups of a compress plan to the cache; reads the state and keeps nothing in it."""
     head_dim = weight.shape[0]
@@ -1483,17 +1529,17 @@ def prefill(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,
             page_size=page_size, ratio=ratio, decode=False, tokens=source.shape[0], eps=eps, table=table, record=record,
             dialect=dialect, fp8_max=fp8_max, floor=floor, quant_source=quant_source, hadamard=hadamard,
-            slot_zero=slot_zero,
+            slot_zero=slot_zero, fp4_ties=fp4_ties,
         )
         return
-    tile = prefill_four_tile(head_dim) if ratio == 4 else prefill_many_tile(head_dim)
+    tile = prefill_four_tile(head_dim) if ratio == 4 else prefill_many_tile(head_dim, groups)
     sines = cosines if sines is None else sines
     prefill_row[(groups,)](
         state, source, plan, bias, weight, cosines, sines, out_loc, cache, weight if pooled is None else pooled, eps,
         state.shape[0], source.shape[0], out_loc.shape[0], cache.shape[0], page_size, state.stride(0), source.stride(0), cosines.stride(0),
         cache.stride(0), RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), ROWS=rows_at_once(tile, head_dim),
         UNROLL=tile["unroll"], STAGES=tile["num_stages"],
-        **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero),
+        **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero, fp4_ties),
         **launch_options(tile),
     )
 
@@ -1506,7 +1552,7 @@ def prefill_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
     check_plan(plan, 4)
     if plan.shape[0] == 0:
         return
-    tile = prefill_split_tile(head_dim)
+    tile = prefill_split_tile(head_dim, plan.shape[0])
     prefill_part[(plan.shape[0], head_dim // tile["dims"])](
         state, source, plan, bias, pooled, state.shape[0], source.shape[0], state.stride(0), source.stride(0),
         D=head_dim, DIMS=tile["dims"], ROWS=rows_at_once(tile, tile["dims"]), UNROLL=tile["unroll"],
@@ -1532,7 +1578,7 @@ def write(*, state, source, plan, bias, ratio, bias_at="pool"):
 def finish_pooled(
     *, pooled, plan, weight, cosines, out_loc, cache, page_size, ratio, decode, sines=None, tokens=None, eps=1e-6,
     transform=True, table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="amax_1e4",
-    quant_source="bf16", hadamard="off", slot_zero="ordinary",
+    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
 ):
     """The second half; pooled rows, normalised and rotated, to the cache."""
     head_dim = weight.shape[0]
@@ -1546,7 +1592,7 @@ def finish_pooled(
         pooled, plan, weight, cosines, cosines if sines is None else sines, out_loc, cache, eps,
         out_loc.shape[0] if tokens is None else tokens, out_loc.shape[0], cache.shape[0], page_size, pooled.stride(0),
         cosines.stride(0), cache.stride(0), RATIO=ratio, DECODE=bool(decode), TRANSFORM=bool(transform),
-        **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero),
+        **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero, fp4_ties),
         **launch_options(finish_rows_tile(head_dim)),
     )
 
@@ -1579,7 +1625,7 @@ def pool_norm_rope(*, source, bias, weight, cosines, out, ratio, sines=None, eps
 def online_decode(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, sines=None, eps=1e-6,
     table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="amax_1e4", quant_source="bf16",
-    hadamard="off", slot_zero="ordinary",
+    hadamard="off", slot_zero="ordinary", fp4_ties="even",
 ):
     """As decode for ratio 128 with a running partial per request in place of a ring."""
     head_dim = weight.shape[0]
@@ -1594,14 +1640,14 @@ def online_decode(
         state, source, plan, bias, weight, cosines, cosines if sines is None else sines, out_loc, cache, eps,
         state.shape[0], out_loc.shape[0], cache.shape[0], page_size, state.stride(0), source.stride(0),
         cosines.stride(0), cache.stride(0),
-        **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero),
+        **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero, fp4_ties),
         **launch_options(online_rows_tile(head_dim)),
     )
 
 def online_prefill(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, sines=None, eps=1e-6,
     table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="amax_1e4", quant_source="bf16",
-    hadamard="off", slot_zero="ordinary",
+    hadamard="off", slot_zero="ordinary", fp4_ties="even",
 ):
     """Segments of chunks to the cache or into the partials; those that end a chunk go first, in a launch of their own."""
     head_dim = weight.shape[0]
@@ -1617,7 +1663,7 @@ def online_prefill(
         state, source, plan, bias, weight, cosines, cosines if sines is None else sines, out_loc, cache, eps,
         state.shape[0], source.shape[0], out_loc.shape[0], cache.shape[0], page_size, state.stride(0),
         source.stride(0), cosines.stride(0), cache.stride(0), ROWS=rows_at_once(tile, head_dim), STAGES=tile["num_stages"],
-        **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero),
+        **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero, fp4_ties),
         **launch_options(tile),
     )
 

@@ -39,6 +39,16 @@ def quantizer_bytes(worker: InterpreterWorker, module: Path) -> None:
     narrow = rows.view(-1, 128)[::3].contiguous()
     _store_exactly(worker, module, narrow, Options(record="idx_fp8_132", floor="amax_1e12"))
     _store_exactly(worker, module, rows[:4], Options(record="bf16"))
+    for dialect in ("e4m3fnuz", "e4m3fn"):
+        _store_exactly(worker, module, rows, Options(record="uniform_fp8", dialect=dialect))
+    # Every tie of e2m1 under unit scale, and what lies beside it.
+    ties = torch.tensor([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0, 6.0])
+    near = torch.cat([ties, ties * (1 - 2.0**-9), ties * (1 + 2.0**-9)])
+    near = torch.cat([near, -near, torch.tensor([0.0, -0.0, -1e-9])]).repeat(6)[:256].view(2, 128)
+    near.view(8, 32)[:, 0] = 6.0
+    for choice in ("even", "zero"):
+        options = Options(record="idx_fp4_68", fp4_ties=choice, quant_source="f32")
+        _store_exactly(worker, module, torch.cat([near, narrow]), options)
 
 
 def _store_exactly(worker: InterpreterWorker, module: Path, rows: Tensor, options: Options) -> None:

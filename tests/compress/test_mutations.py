@@ -35,6 +35,8 @@ MUTATIONS = {
     "negative_zero": ("quantizer_bytes",),  # B10
     "early_saturation": ("quantizer_bytes",),  # B11
     "round_half_up": ("quantizer_bytes",),  # B11
+    "fp4_ties_up": ("quantizer_bytes",),
+    "swapped_nibbles": ("quantizer_bytes",),
     "scale_rounded_down": ("quantizer_bytes", "first_group"),
     "logical_slots": ("plan_builders",),  # B12
     "invalid_plan_as_row": ("split_pooling",),  # B14
@@ -60,6 +62,7 @@ TEMPLATES = (
     "triton/compress.py.jinja", "triton/compress_pool.py.jinja", "triton/compress_rows.py.jinja",
     "triton/compress_plan.py.jinja", "triton/compress_calls.py.jinja", "triton/compress_host.py.jinja",
     "macros/pool.py.jinja", "macros/norm.py.jinja", "macros/rope.py.jinja", "macros/store.py.jinja",
+    "macros/store_fp4.py.jinja",
 )  # fmt: skip
 
 
