@@ -23,6 +23,7 @@ PLANTED = [
     ("gfx950/topk", "summary", "stale tuning"),
     ("gfx950/topk", "summary", "block_threads: 384 is not among the tiles 256, 512, 1024"),
     ("gfx950/topk", "paths", "requires cluster.remote_shared, but cluster.remote_shared is False"),
+    ("sm_90/gather_dequant", "paths", "tuned: specs/tuning/sm_90/gather_dequant.yaml, kernels.scope[0]"),
     ("gfx950/topk", "executed", "register2"),
     ("gfx950/topk", "executed", "180,145"),
     ("gfx950/gather_dequant", "summary", "older results"),

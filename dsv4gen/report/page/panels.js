@@ -13,6 +13,7 @@ function summaryPanel(cell, family, target) {
 
 function pathsPanel(cell, family) {
   const specLink = (key) => {
+    if (key.startsWith("tuning.")) return `tuned: specs/tuning/${cell.target}/${cell.family}.yaml, ${key.slice(7)}`;
     const line = nearestLine(family, key);
     return h("a", { href: `#${cell.target}/${cell.family}/source/spec:${line}`, title: key }, `${family.spec.split("/").pop()}:${line}`);
   };
