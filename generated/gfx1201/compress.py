@@ -1471,7 +1471,7 @@ def decode(
     batch = plan.shape[0]
     if batch == 0:
         return
-    if pooled is not None and ratio == 128 and True:
+    if pooled is not None and ratio == 128 and batch <= 1024:
         decode_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at)
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,
@@ -1523,7 +1523,7 @@ def prefill(
     groups = plan.shape[0]
     if groups == 0:
         return
-    if pooled is not None and ratio == 128 and True:
+    if pooled is not None and ratio == 128 and groups <= 1024:
         prefill_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at)
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,

@@ -1265,8 +1265,8 @@ AHEAD_OF_TIME = (
 
     (
         "decode_row", "decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 2, "UNROLL": 4, "STAGES": 1},
-        {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 4, "STAGES": 2},
+        {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
@@ -1283,8 +1283,18 @@ AHEAD_OF_TIME = (
 
     (
         "decode_part", "decode_pool",
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 16, "ROWS": 32, "UNROLL": 4, "STAGES": 1},
+        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
+    ),
+    (
+        "decode_part", "decode_pool",
         {"D": 512, "BIAS_AT": "pool", "DIMS": 32, "ROWS": 16, "UNROLL": 8, "STAGES": 1},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
+    ),
+    (
+        "decode_part", "decode_pool",
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 32, "ROWS": 8, "UNROLL": 8, "STAGES": 1},
+        {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
     (
         "decode_part", "decode_pool",
@@ -1375,13 +1385,17 @@ def decode_four_tile(head_dim):
 def decode_many_tile(head_dim, batch):
     """Tile of decode_many by shape."""
     if head_dim > 128:
-        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "unroll": 4}
+        return {"lane_elements": 4, "num_stages": 2, "num_warps": 4, "unroll": 4}
     return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
 
 def decode_split_tile(head_dim, batch):
     """Tile of decode_split by shape."""
-    if batch <= 64:
+    if batch <= 16:
+        return {"dims": 16, "lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
+    if batch <= 48:
         return {"dims": 32, "lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 8}
+    if batch <= 80:
+        return {"dims": 32, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
     return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
 
 def prefill_four_tile(head_dim):
@@ -1516,7 +1530,7 @@ def decode(
     batch = plan.shape[0]
     if batch == 0:
         return
-    if pooled is not None and ratio == 128 and True:
+    if pooled is not None and ratio == 128 and batch <= 1024:
         decode_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at)
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,
@@ -1568,7 +1582,7 @@ def prefill(
     groups = plan.shape[0]
     if groups == 0:
         return
-    if pooled is not None and ratio == 128 and True:
+    if pooled is not None and ratio == 128 and groups <= 1024:
         prefill_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at)
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,

@@ -1,0 +1,67 @@
+"""Which launches a call of the generated module makes, with the launches themselves replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.compress.host import loaded
+from tests.compress.modules import module, plan
+
+
+class Recorder:
+    """Stands in for kernels and launch functions; remembers the order of names."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        self.made: list[str] = []
+        self.constants: dict[str, Any] = {}
+        for name in names:
+            monkeypatch.setattr(loaded(module("sm_90")), name, _Named(self, name))
+
+
+class _Named:
+    def __init__(self, recorder: Recorder, name: str) -> None:
+        self.recorder, self.name = recorder, name
+
+    def __getitem__(self, _: object) -> _Named:
+        return self
+
+    def __call__(self, *_: object, **constants: object) -> None:
+        self.recorder.made.append(self.name)
+        self.recorder.constants[self.name] = constants
+
+
+def arguments(rows: int) -> dict[str, Any]:
+    """A step of ratio 128 with this many plan entries."""
+    return {
+        "state": torch.zeros(128, 1024), "source": torch.zeros(rows, 1024), "bias": torch.zeros(128, 512),
+        "plan": torch.zeros(rows, 4, dtype=torch.int32), "weight": torch.zeros(512), "cosines": torch.zeros(1, 64),
+        "out_loc": torch.zeros(rows, dtype=torch.int64), "cache": torch.zeros(1, 1728, dtype=torch.uint8),
+        "page_size": 2, "ratio": 128,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("op", ["decode", "prefill"])
+def test_few_rows_are_shared_if_a_buffer_is_given(monkeypatch: pytest.MonkeyPatch, op: str) -> None:
+    """Two launches up to `split_rows`, the second told that it follows pooling; else one."""
+    most = plan("sm_90").constants["split_rows"]
+    halves, whole = [f"{op}_pool", "finish_pooled"], [f"{op}_row"]
+    for rows, buffer, expected in ((1, True, halves), (most, True, halves), (most + 1, True, whole), (1, False, whole)):
+        recorder = Recorder(monkeypatch, *halves, *whole)
+        pooled = torch.zeros(rows, 512) if buffer else None
+        getattr(loaded(module("sm_90")), op)(**arguments(rows), pooled=pooled)
+        assert recorder.made == expected, (rows, buffer)
+        if expected == halves:
+            assert recorder.constants["finish_pooled"]["after_pool"] is True
+
+
+@pytest.mark.parametrize("rows", [1, 16, 17, 48, 49, 80, 81, 1024])
+def test_the_tile_of_few_rows_covers_every_dimension(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    recorder = Recorder(monkeypatch, "decode_part")
+    given = {name: value for name, value in arguments(rows).items() if name in ("state", "source", "plan", "bias")}
+    loaded(module("sm_90")).decode_pool(**given, pooled=torch.zeros(rows, 512))
+    constants = recorder.constants["decode_part"]
+    assert 128 % (constants["ROWS"] * constants["UNROLL"]) == 0 and 512 % constants["DIMS"] == 0
+    assert constants["ROWS"] * constants["DIMS"] == 4 * 32 * constants["num_warps"]
