@@ -120,6 +120,19 @@ def _every_option() -> Iterator[tuple[str, Setting]]:
     yield "65 tokens", replace(_BOTH, tokens=65, heads=2, page_size=16)
 
 
+def _large_settings() -> Iterator[tuple[str, Setting]]:
+    """Work for the tiles of large steps, more than an interpreter should be given."""
+    off = _options(q_norm="off")
+    for name, tokens, heads in (("1026 heads", 6, 171), ("4104 heads", 9, 456)):
+        yield name, replace(_NORM, tokens=tokens, heads=heads)
+        yield f"{name}, weighted", replace(_NORM, tokens=tokens, heads=heads, weighted=True)
+        yield name, replace(_QUERIES, tokens=tokens, heads=heads)
+        yield f"{name}, rotation only", replace(_QUERIES, tokens=tokens, heads=heads, in_place=True, options=off)
+    yield "1025 keys", replace(_KEYS, tokens=1025, page_size=64, positions=(0, 39) * 513)
+    yield "4113 heads", replace(_BOTH, tokens=9, heads=457)
+    yield "4110 heads in splits", replace(_BOTH, tokens=10, heads=411, splits=2)
+
+
 #: name -> the settings of its calls
 GROUPS: Mapping[str, Callable[[], Iterator[tuple[str, Setting]]]] = {
     "norm": _norm_settings,
@@ -127,6 +140,7 @@ GROUPS: Mapping[str, Callable[[], Iterator[tuple[str, Setting]]]] = {
     "keys": _key_settings,
     "fused": _fused_settings,
     "options": _every_option,
+    "large": _large_settings,
 }
 
 
@@ -138,25 +152,11 @@ def group_cases(group: str) -> Iterator[Case]:
 
 def verification_cases(*, full: bool) -> Iterator[Case]:
     """Cases that reach every op, table layout, record and invalid index; `full` adds every option and more shapes."""
-    for group in GROUPS:
-        if full or group != "options":
-            yield from group_cases(group)
-
-
-def _large_settings() -> Iterator[tuple[str, Setting]]:
-    """Work for the tiles of many heads, more than an interpreter should be given."""
-    many = {"tokens": 260, "heads": 16}
-    yield "many heads", replace(_NORM, **many)  # type: ignore[arg-type]
-    yield "many heads, weighted", replace(_NORM, weighted=True, **many)  # type: ignore[arg-type]
-    yield "many heads", replace(_QUERIES, **many)  # type: ignore[arg-type]
-    yield "many heads, rotation only", replace(_QUERIES, options=_options(q_norm="off"), **many)  # type: ignore[arg-type]
-    yield "many tokens", replace(_KEYS, tokens=1025, page_size=64)
-    yield "many heads", replace(_BOTH, page_size=64, **many)  # type: ignore[arg-type]
-    yield "many heads, split", replace(_BOTH, splits=2, page_size=64, **many)  # type: ignore[arg-type]
+    for group in ("norm", "queries", "keys", "fused", *(["options"] if full else [])):
+        yield from group_cases(group)
 
 
 def machine_code_cases(*, full: bool) -> Iterator[Case]:
-    """Cases for compiled code: besides those of `verification_cases`, the tiles of large work."""
+    """Cases for compiled code: those, and steps so large that every kernel takes its last tile."""
     yield from verification_cases(full=full)
-    for name, setting in _large_settings():
-        yield build_case(f"{setting.op} {name}", setting)
+    yield from group_cases("large")

@@ -414,26 +414,31 @@ MULTIPLES_OF_16 = (
 AHEAD_OF_TIME = (
     (
         "norm_heads", "qk_norm",
-        {"D": 512, "HAS_WEIGHT": False, "PARTS": 1, "COLUMNS": 512, "ROWS": 4, "STEPS": 1},
-        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
+        {"D": 512, "HAS_WEIGHT": False, "PARTS": 1, "COLUMNS": 512, "ROWS": 1, "STEPS": 1},
+        {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
     (
         "norm_heads", "qk_norm",
-        {"D": 512, "HAS_WEIGHT": False, "PARTS": 1, "COLUMNS": 512, "ROWS": 2, "STEPS": 2},
-        {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
+        {"D": 512, "HAS_WEIGHT": False, "PARTS": 1, "COLUMNS": 512, "ROWS": 4, "STEPS": 1},
+        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
+    (
+        "norm_heads", "qk_norm",
+        {"D": 512, "HAS_WEIGHT": True, "PARTS": 1, "COLUMNS": 512, "ROWS": 1, "STEPS": 1},
+        {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
+    ),
     (
         "norm_heads", "qk_norm",
         {"D": 512, "HAS_WEIGHT": True, "PARTS": 1, "COLUMNS": 512, "ROWS": 4, "STEPS": 1},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
+
     (
-        "norm_heads", "qk_norm",
-        {"D": 512, "HAS_WEIGHT": True, "PARTS": 1, "COLUMNS": 512, "ROWS": 2, "STEPS": 2},
+        "rotate_heads", "q_norm_rope",
+        {"D": 512, "NORM": True, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 1, "COLUMNS": 512, "ROWS": 1, "STEPS": 1},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "rotate_heads", "q_norm_rope",
         {"D": 512, "NORM": True, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 1, "COLUMNS": 512, "ROWS": 4, "STEPS": 1},
@@ -445,6 +450,11 @@ AHEAD_OF_TIME = (
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
+    (
+        "rotate_heads", "q_norm_rope",
+        {"D": 512, "NORM": False, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 1, "COLUMNS": 512, "ROWS": 1, "STEPS": 1},
+        {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
+    ),
     (
         "rotate_heads", "q_norm_rope",
         {"D": 512, "NORM": False, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 1, "COLUMNS": 512, "ROWS": 4, "STEPS": 1},
@@ -500,12 +510,14 @@ FLOORS = { "amax_1e4": (1e-4, False), "amax_1e8": (1e-8, False), "amax_1e12": (1
 
 def norm_heads_tile(tokens, heads, key_heads):
     """Tile of norm_heads by shape."""
-    if tokens * (heads + key_heads) <= 4096:
-        return {"num_stages": 1, "num_warps": 4, "rows": 4, "steps": 1}
-    return {"num_stages": 1, "num_warps": 1, "rows": 2, "steps": 2}
+    if tokens * heads <= 1024:
+        return {"num_stages": 1, "num_warps": 1, "rows": 1, "steps": 1}
+    return {"num_stages": 1, "num_warps": 4, "rows": 4, "steps": 1}
 
 def rotate_heads_tile(tokens, heads):
     """Tile of rotate_heads by shape."""
+    if tokens * heads <= 1024:
+        return {"num_stages": 1, "num_warps": 1, "rows": 1, "steps": 1}
     if tokens * heads <= 4096:
         return {"num_stages": 1, "num_warps": 4, "rows": 4, "steps": 1}
     return {"num_stages": 1, "num_warps": 1, "rows": 2, "steps": 2}

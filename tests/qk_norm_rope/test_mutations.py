@@ -26,7 +26,7 @@ MUTATIONS = {
     "rope_table_mixed": ("queries", "keys"),
     "reread_after_store": ("queries", "keys", "fused"),
     "position_unchecked": ("queries", "keys"),
-    "heads_unmasked": ("norm", "queries", "fused"),
+    "heads_unmasked": ("fused",),
     "last_split_dropped": ("fused",),
     "unchecked_slot": ("keys", "fused"),
     "locations_unchecked": ("keys", "fused"),
