@@ -125,10 +125,20 @@ def _indexer_logits(op: str, values: Values, options: Mapping[str, str]) -> None
     values["out"].copy_(out)
 
 
+def _qk_norm_rope(op: str, values: Values, options: Mapping[str, str]) -> None:
+    from dsv4gen.reference import qk_norm_rope_calls
+
+    qk_norm_rope_calls.run(op, values, options)
+
+
 _ADAPTERS: dict[tuple[str, str], Callable[[Values, Mapping[str, str]], None]] = {
     ("topk", "select"): _topk_select,
     ("gather_dequant", "gather"): _gather,
     ("gather_dequant", "gather_dual"): _gather_dual,
     ("indexer_logits", "decode"): partial(_indexer_logits, "decode"),
     ("indexer_logits", "prefill"): partial(_indexer_logits, "prefill"),
+    **{
+        ("qk_norm_rope", op): partial(_qk_norm_rope, op)
+        for op in ("qk_norm", "q_norm_rope", "k_norm_rope_store", "qk_norm_rope_store")
+    },
 }

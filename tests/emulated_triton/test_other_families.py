@@ -9,7 +9,7 @@ from dsv4gen.spec import load_specs
 from tests.emulated_triton.families import require_clean, run_family
 
 #: these have tests of their own
-ELSEWHERE = ("compress", "sparse_decode")
+ELSEWHERE = ("compress", "qk_norm_rope", "sparse_decode")
 FAMILIES = sorted(
     name
     for name, loaded in load_specs(paths.specs()).families.items()

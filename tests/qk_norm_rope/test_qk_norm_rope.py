@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import dsv4gen
 from dsv4gen.base.errors import ArgumentError, VerifyError
 from dsv4gen.emit.manifest import family_json
 from dsv4gen.interpret import InterpreterWorker
@@ -80,6 +81,14 @@ def test_the_argument_table_takes_every_case() -> None:
         table = make_table("qk_norm_rope", entry, case.op, complete_options(entry, case.options))
         bound = check_arguments(table, case.arguments, on_cuda=False)
         assert bound.sizes["tokens"] == case.setting.tokens
+
+
+def test_the_reference_target_passes_every_case() -> None:
+    """`load(..., target="reference")` takes the same calls and leaves what the cases expect."""
+    for case in verification_cases(full=True):
+        loaded = dsv4gen.load("qk_norm_rope", target="reference", **case.options)
+        loaded.op(case.op)(**{name: v for name, v in case.arguments.items() if name not in case.options})
+        case.check()
 
 
 def test_verification_cases_reach_every_op_and_option() -> None:
