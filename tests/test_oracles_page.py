@@ -12,6 +12,7 @@ import tests.indexer_logits.test_mutations as indexer_logits
 import tests.qk_norm_rope.test_mutations as qk_norm_rope
 import tests.sparse_decode.test_mutations as sparse_decode
 import tests.topk.test_mutations as topk
+import tests.topk.test_options as topk_options
 import tests.topk.test_split as split
 import tests.triton.test_mutations as gather_dequant
 from dsv4gen.base import paths
@@ -44,7 +45,8 @@ def test_defects_and_their_checks_are_those_of_the_tests(family: str) -> None:
 def test_defects_of_topk_by_wave_size() -> None:
     listed = {defect: tuple(columns[1:]) for defect, columns in rows("topk").items()}
     waves = dict.fromkeys(topk.WAVE_BUGS, ("rejected", "harmless"))
-    assert listed == {**waves, **dict.fromkeys((*topk.MISSING_PIECES, *topk.WINDOW_BUGS), ("rejected", "rejected"))}
+    everywhere = (*topk.MISSING_PIECES, *topk.WINDOW_BUGS, *topk_options.OPTION_BUGS)
+    assert listed == {**waves, **dict.fromkeys(everywhere, ("rejected", "rejected"))}
 
 
 def test_defects_of_split_rows() -> None:

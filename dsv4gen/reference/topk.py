@@ -3,7 +3,7 @@
 Scores are compared by canonical keys: integers in the order of the scores, NaN below -inf, both zeros equal. A
 selection of a row with n valid columns is right when its first m = min(k, n) entries are distinct positions
 below n whose keys are the m largest, as a multiset; the order of entries and the choice among equal keys are free.
-Rows with n <= k list 0..n-1 in order. The other entries are -1.
+Rows with n <= k list 0..n-1 in order. The other entries are -1. `Rules` says what further options ask for.
 """
 
 from __future__ import annotations
@@ -28,6 +28,29 @@ class Selection:
     raw_out: Tensor | None = None
 
 
+@dataclass(frozen=True)
+class Rules:
+    """Options of the family that narrow which selections are right.
+
+    Attributes:
+        tie_break: of equal keys at the border, `low` takes the lowest positions, `high` the highest, `none` any.
+        sorted: `index` orders a row's entries by position.
+    """
+
+    tie_break: str = "none"
+    sorted: str = "none"
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ArgumentError(f"unknown {name} {getattr(self, name)!r}", remedy=f"one of {', '.join(choices)}")
+
+
+CHOICES = {"tie_break": ("none", "low", "high"), "sorted": ("none", "index")}
+#: the defaults
+ANY = Rules()
+
+
 def canonical_keys(scores: Tensor) -> Tensor:
     """Order-preserving keys, int64, same shape: 0 for NaN, equal for both zeros, else one per bit pattern.
 
@@ -41,25 +64,26 @@ def canonical_keys(scores: Tensor) -> Tensor:
     return torch.where(torch.isnan(scores), NAN_KEY, keys)
 
 
-def select(rows: Rows, k: int) -> Selection:
-    """One right selection of k entries per row: larger scores first, equal ones by lower position; trivial rows in
-    order."""
+def select(rows: Rows, k: int, rules: Rules = ANY) -> Selection:
+    """One right selection of k entries per row: larger scores first, equal ones as `tie_break` says or by lower
+    position, unless sorted; trivial rows in order."""
     raw = torch.full((len(rows), k), NOTHING, dtype=torch.int32)
     out = raw.clone()
     for row in range(len(rows)):
-        positions = _select_row(rows.valid(row), k)
+        positions = _select_row(rows.valid(row), k, rules)
         raw[row, : len(positions)] = positions.to(torch.int32)
         out[row, : len(positions)] = rows.entries(row, positions).to(torch.int32)
     return Selection(out, raw if rows.mode == "dual" else None)
 
 
-def check_selection(selection: Selection, rows: Rows) -> None:
+def check_selection(selection: Selection, rows: Rows, rules: Rules = ANY) -> None:
     """Judge a selection at zero tolerance.
 
     Args:
         selection: what a kernel wrote; `raw_out` is needed in mode `dual`.
         rows: as given to the kernel. Each row of the page table must name distinct pages, or slots could not be
             told apart.
+        rules: the options that the kernel was made for.
 
     Raises:
         VerifyError: the first row that is wrong, and how.
@@ -72,17 +96,22 @@ def check_selection(selection: Selection, rows: Rows) -> None:
             if selection.raw_out is None:
                 raise ArgumentError("mode 'dual' has two outputs, and raw_out is missing")
             _require(torch.equal(positions, selection.raw_out[row].to(torch.int64)), name, "out and raw_out differ")
-        _check_row(positions, rows.valid(row), name)
+        _check_row(positions, rows.valid(row), name, rules)
 
 
-def _select_row(valid: Tensor, k: int) -> Tensor:
+def _select_row(valid: Tensor, k: int, rules: Rules) -> Tensor:
     """Positions, int64 [min(k, len(valid))]."""
     if len(valid) <= k:
         return torch.arange(len(valid))
-    return torch.sort(canonical_keys(valid), descending=True, stable=True).indices[:k]
+    if rules.tie_break == "high":
+        backwards = torch.sort(canonical_keys(valid.flip(0)), descending=True, stable=True).indices[:k]
+        found = len(valid) - 1 - backwards
+    else:
+        found = torch.sort(canonical_keys(valid), descending=True, stable=True).indices[:k]
+    return found.sort().values if rules.sorted == "index" else found
 
 
-def _check_row(entries: Tensor, valid: Tensor, name: str) -> None:
+def _check_row(entries: Tensor, valid: Tensor, name: str, rules: Rules) -> None:
     """One row's positions (int64 [k]) against its valid scores."""
     wanted = min(len(entries), len(valid))
     chosen, rest = entries[:wanted], entries[wanted:]
@@ -99,6 +128,12 @@ def _check_row(entries: Tensor, valid: Tensor, name: str) -> None:
     found = keys[chosen].sort(descending=True).values
     wrong = int((best != found).sum())
     _require(wrong == 0, name, f"{wrong} of the {wanted} selected scores are not among the largest")
+    if rules.sorted == "index":
+        _require(bool((chosen[1:] > chosen[:-1]).all()), name, "entries are not in the order of their positions")
+    if rules.tie_break != "none":
+        right = _select_row(valid, wanted, rules).sort().values
+        wrong = int((right != chosen.sort().values).sum())
+        _require(wrong == 0, name, f"equal scores are not those of tie_break {rules.tie_break}")
 
 
 def _require(right: bool, name: str, what: str) -> None:

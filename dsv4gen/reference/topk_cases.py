@@ -69,11 +69,20 @@ class Case:
     start: int | None = None
     mapped: bool = False
     order: str = "ascending"
+    rules: topk.Rules = topk.ANY
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Compile-time options by name."""
+        return {"mode": self.mode, **vars(self.rules)}
 
     def __str__(self) -> str:
         where = f"head {self.head}, seq_stride {self.seq_stride}, page_bits {self.page_bits}, {self.order}"
         where += f", start {self.start}" if self.mode in WINDOWED else ""
         where += ", mapped" if self.mode == "packed" and self.mapped else ""
+        where += "".join(
+            f", {name} {choice}" for name, choice in vars(self.rules).items() if choice != getattr(topk.ANY, name)
+        )
         return f"{self.kernel}: {self.scores}, length {self.length}, k {self.k}, {self.mode}, tail {self.tail}, {where}"
 
 
@@ -131,7 +140,7 @@ class Problem:
                 output.check_surroundings(f"{self.case}: {name}")
         selection = topk.Selection(self.out.tensor, None if self.raw_out is None else self.raw_out.tensor)
         try:
-            topk.check_selection(selection, self.rows)
+            topk.check_selection(selection, self.rows, self.case.rules)
         except VerifyError as error:
             raise VerifyError(f"{self.case}: {error.message}") from error
 
@@ -177,6 +186,23 @@ def edge_cases(edges: Mapping[str, Sequence[int]], *, k: int = 512) -> list[Case
     ]
 
 
+def option_cases(kernels: Sequence[str]) -> list[Case]:
+    """Every choice of the rules in pairs, on scores with plateaus at the border, and on ordinary ones."""
+    levels: dict[str, Sequence[str]] = {
+        **topk.CHOICES,
+        "kernel": kernels,
+        "scores": ("normal", "zeros_60", "eight_values", "all_equal", "mixed_zeros", "nan_4096", "one_bin"),
+        "length": ("k", "k+1", "2049", "8193", "16385"),
+        "k": ("7", "512", "2048"),
+        "mode": ("indices", "packed"),
+        "order": ORDERS,
+    }
+    fixed = {"tail": "inf", "head": "1", "seq_stride": "1", "page_bits": "4", "start": "3", "mapped": "yes"}
+    rows = covering_design(levels, full=("scores", *topk.CHOICES))
+    cases = [(_case({**row, **fixed}), topk.Rules(**{name: row[name] for name in topk.CHOICES})) for row in rows]
+    return [replace(case, rules=rules) for case, rules in cases if rules != topk.ANY]
+
+
 def build_problem(case: Case) -> Problem:
     """Tensors for a case; the same for the same case."""
     windowed = case.mode in WINDOWED
@@ -219,8 +245,8 @@ class Call:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The mode."""
-        return {"mode": self.case.mode}
+        """The mode and the rules."""
+        return self.case.options
 
     @property
     def arguments(self) -> Mapping[str, object]:
@@ -257,11 +283,13 @@ def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str]) ->
         ArgumentError: an op, size or option that top-k does not have.
     """
     known = {"batch", "width", "k", "page_bits"}
-    unknown = [name for name in (*shape, *options) if name not in known | {"mode", "scores", "order"}]
+    choices = {"mode", "scores", "order", *topk.CHOICES}
+    unknown = [name for name in (*shape, *options) if name not in known | choices]
     if unknown or op != "select":
         what = unknown[0] if unknown else op
         raise ArgumentError(
-            f"no size or option {what!r}", remedy=f"sizes: {', '.join(sorted(known))}; options: mode, scores"
+            f"no size or option {what!r}",
+            remedy=f"sizes: {', '.join(sorted(known))}; options: {', '.join(sorted(choices - {'order'}))}",
         )
     case = Case(
         "select",
@@ -270,6 +298,7 @@ def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str]) ->
         shape.get("k", 512),
         mode=options.get("mode", "page_table"),
         page_bits=shape.get("page_bits", 6),
+        rules=topk.Rules(**{name: choice for name, choice in options.items() if name in topk.CHOICES}),
     )
     return Call(case, build_problem(case))
 
@@ -278,7 +307,7 @@ def verification_cases(*, full: bool) -> Iterator[Call]:
     """Calls for `verify`: the covering design, or every (scores, length, k)."""
     cases = full_cases(["select"]) if full else covering_cases(["select"])
     long_rows = (Case("select", "normal", length, 2048, mode=mode) for length in LONG_LENGTHS for mode in MODES)
-    return (Call(case, build_problem(case)) for case in chain(long_rows, cases))
+    return (Call(case, build_problem(case)) for case in chain(long_rows, cases, option_cases(["select"])))
 
 
 def _case(row: Row) -> Case:

@@ -9,8 +9,10 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from dsv4gen.base.choices import with_choices
 from dsv4gen.base.errors import LoadError
 from dsv4gen.base.manifest import require_intact
 from dsv4gen.base.target_id import parse, runs_on
@@ -93,7 +95,9 @@ class DriverBackend:
             require_intact(accepted.manifest, accepted.folder)
             driver = self.open_driver(self.api)
             self._on_device[device] = DeviceKernels(
-                source=kernel_source(self.family, accepted, Cache.open(self.cache_dir), driver.version[0]),
+                source=kernel_source(
+                    self.family, accepted, Cache.open(self.cache_dir), driver.version[0], self.options
+                ),
                 entry=accepted.manifest.families[self.family],
                 target=accepted.target,
                 options=self.options,
@@ -177,8 +181,14 @@ class DriverBackend:
         )
 
 
-def kernel_source(family: str, accepted: Accepted, cache: Cache, driver_major: int | None) -> KernelSource:
-    """The family's source file, ready to be compiled.
+def kernel_source(
+    family: str,
+    accepted: Accepted,
+    cache: Cache,
+    driver_major: int | None,
+    options: Mapping[str, str] = MappingProxyType({}),
+) -> KernelSource:
+    """The family's source file with the chosen options, ready to be compiled.
 
     Raises:
         LoadError: the file cannot be read.
@@ -189,16 +199,18 @@ def kernel_source(family: str, accepted: Accepted, cache: Cache, driver_major: i
         text = (accepted.folder / name).read_text(encoding="utf-8")
     except OSError as error:
         raise LoadError(f"cannot read {accepted.folder / name}: {error.strerror or error}") from error
+    chosen = with_choices(text, options)
     return KernelSource(
         family=family,
         folder=accepted.folder,
         name=name,
-        text=text,
+        text=chosen,
         digest=accepted.manifest.outputs[name],
         api=api,
         arch=accepted.arch,
         cache=cache,
         newest_major=driver_major,
+        ahead=chosen == text,
     )
 
 

@@ -35,7 +35,10 @@ class CodeObject:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """One family's source text for one architecture, and the ways to its machine code."""
+    """One family's source text for one architecture, and the ways to its machine code.
+
+    `ahead` is False where the text has other choices than the file, so that nothing prebuilt can be its machine code.
+    """
 
     family: str
     folder: Path
@@ -46,6 +49,7 @@ class KernelSource:
     arch: str
     cache: Cache
     newest_major: int | None = None
+    ahead: bool = True
 
     def get(self, symbol: str) -> CodeObject:
         """The code object that holds a kernel.
@@ -83,7 +87,7 @@ class KernelSource:
 
     def _prebuilt(self, symbol: str) -> bytes | None:
         path = self.folder / binary_name(self.family, self.arch, self.api)
-        if not path.is_file():
+        if not self.ahead or not path.is_file():
             return None
         try:
             binary = path.read_bytes()

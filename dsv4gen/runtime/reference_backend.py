@@ -72,7 +72,8 @@ def _topk_select(values: Values, options: Mapping[str, str]) -> None:
         page_bits=int(values.get("page_bits") or 0),
         **given,
     )
-    found = topk.select(rows, int(values["out"].shape[1]))
+    rules = topk.Rules(**{name: options[name] for name in topk.CHOICES})
+    found = topk.select(rows, int(values["out"].shape[1]), rules)
     values["out"].copy_(found.out)
     if found.raw_out is not None:
         values["raw_out"].copy_(found.raw_out)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from dsv4gen.base.choices import with_choices
 from dsv4gen.base.errors import EmulationError
 from dsv4gen.base.params import ParamsLayout
 from dsv4gen.emulate.amdgcn import HostBuffer, Kernel, Result
@@ -22,13 +23,12 @@ class AmdgcnFamily(FamilyOracle):
 
     def __init__(self, plan: FamilyPlan, record: TargetRecord, mutations: frozenset[str] = frozenset()) -> None:
         super().__init__(plan)
-        file = render_source(plan, mutations=mutations)
-        flags = ("-gline-tables-only",)
-        code = compile_source(file.text, record, name=plan.family, source_map=file.source_map, flags=flags)
-        self.file = file
-        self.assembly = code.assembly or ""
+        self.file = render_source(plan, mutations=mutations)
+        self.record = record
         self.results: list[tuple[PlannedLaunch, Result]] = []
-        self._kernels: dict[str, Kernel] = {}
+        self._assembly: dict[str, str] = {}
+        self._kernels: dict[tuple[str, str], Kernel] = {}
+        self._compile(self.file.text)
 
     @property
     def name(self) -> str:
@@ -41,15 +41,24 @@ class AmdgcnFamily(FamilyOracle):
         Raises:
             EmulationError: out of bounds, a race, a divergent barrier, an exhausted budget; with place and wave.
         """
-        kernel = self._kernels.get(launch.symbol)
+        text = with_choices(self.file.text, self.options)
+        kernel = self._kernels.get((text, launch.symbol))
         if kernel is None:
-            kernel = self._kernels[launch.symbol] = Kernel.from_assembly(self.assembly, launch.symbol)
+            kernel = self._kernels[text, launch.symbol] = Kernel.from_assembly(self._compile(text), launch.symbol)
         packed = layout.pack({name: _number(value) for name, value in values.items()})
         buffers = [_buffer(name, value) for name, value in values.items() if hasattr(value, "data_ptr")]
         result = kernel.run(launch.grid, launch.block, packed, buffers=buffers, lds=launch.shared_bytes, order=order)
         self.results.append((launch, result))
         if result.problems:
             raise EmulationError(f"{launch.symbol}: " + "\n".join(map(self._at_template_lines, result.problems)))
+
+    def _compile(self, text: str) -> str:
+        """The assembly of the file, or of the file with other choices: their lines have the same numbers."""
+        if text not in self._assembly:
+            flags, origins = ("-gline-tables-only",), self.file.source_map
+            code = compile_source(text, self.record, name=self.plan.family, source_map=origins, flags=flags)
+            self._assembly[text] = code.assembly or ""
+        return self._assembly[text]
 
     def _at_template_lines(self, problem: str) -> str:
         """A problem's text with lines of the generated file followed by the template's."""

@@ -47,6 +47,8 @@ class FamilyOracle(ABC):
     def __init__(self, plan: FamilyPlan) -> None:
         self.plan = plan
         self.entry = family_json(plan)
+        #: options of the case that runs
+        self.options: Mapping[str, str] = {}
 
     @property
     @abstractmethod
@@ -73,7 +75,7 @@ class FamilyOracle(ABC):
             VerifyError: wrong results.
             EmulationError: the kernel misbehaved.
         """
-        options = complete_options(self.entry, case.options)
+        self.options = options = complete_options(self.entry, case.options)
         table = make_table(self.plan.family, self.entry, case.op, options)
         bound = check(table, case.arguments, on_cuda=False)
         shape = {**DEVICE, **bound.sizes}

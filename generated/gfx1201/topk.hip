@@ -164,6 +164,12 @@ enum class Mode { indices, page_table, dual, ragged, packed };
 DSV4_DEVICE constexpr bool is_paged(Mode mode) { return mode != Mode::indices && mode != Mode::ragged; }
 DSV4_DEVICE constexpr bool is_windowed(Mode mode) { return mode == Mode::ragged || mode == Mode::packed; }
 
+// What else `load` was asked for. Other choices than these take their place, and are compiled on demand.
+enum class TieBreak { none, low, high };
+constexpr TieBreak kTieBreak = TieBreak::none;  // ---- choice: tie_break ----
+enum class Sorted { none, index };
+constexpr Sorted kSorted = Sorted::none;  // ---- choice: sorted ----
+
 constexpr u32 kVector = 4u;  // scores per 16-byte load
 constexpr u32 kMaxK = 2048u;
 constexpr u32 kRankLimit = 128u;  // tied scores compared pair by pair
@@ -234,6 +240,10 @@ struct alignas(16) SharedSelect {
   Cut cut;
   u32 taken[2];  // winners, and tied scores
 };
+
+// Tied scores that may be left when a row is collected: what can be staged, or ranked by position as well.
+template <class Tile>
+constexpr u32 kMostTied = kTieBreak == TieBreak::none ? Tile::kTieCapacity : kRankLimit;
 
 // Any tied score may win, or every one does: nothing is left to rank.
 DSV4_DEVICE bool settled(const Cut& cut, u32 k) { return cut.span == 1 || cut.above + cut.tied == k; }
@@ -482,6 +492,23 @@ DSV4_DEVICE Cut search_fine(SharedSelect<Tile>& shared, const u32 (&histogram)[k
   return shared.cut;
 }
 
+// -- tie_break: of equal scores, those on the better side of one position win
+
+// Positions as keys: the larger one wins.
+DSV4_DEVICE u32 place_of(u32 position) { return kTieBreak == TieBreak::low ? ~position : position; }
+
+// All tied scores are equal, and fewer than all of them win.
+DSV4_DEVICE bool contested(const Cut& cut, u32 k) {
+  return kTieBreak != TieBreak::none && cut.span == 1 && cut.above + cut.tied > k;
+}
+
+DSV4_DEVICE Cut all_places(const Cut& cut, u32 length) {
+  return Cut{kTieBreak == TieBreak::low ? place_of(length - 1) : 0, length, cut.above, cut.tied};
+}
+
+// Winners lie below (low) or from (high) this position.
+DSV4_DEVICE u32 bound_of(const Cut& places) { return kTieBreak == TieBreak::low ? ~places.low + 1 : places.low; }
+
 // -- batches: what each thread of a warp holds of a row at a time
 
 template <u32 kThreads, u32 vectors>
@@ -618,6 +645,35 @@ DSV4_DEVICE void take(CountFine<Tile>& pass, const Batch<kThreads, kVectors>& ba
   count<kWhole>(pass, batch);
 }
 
+// Counts the places of scores with one key. Neighbours mostly share a bin, so a thread adds them up.
+template <class Tile>
+struct CountPlaces {
+  SharedSelect<Tile>& shared;
+  u32 key;
+  FineGrid grid;
+  u32 offset;  // position of the row's column 0
+};
+
+template <bool kWhole, class Tile, u32 kThreads, u32 kVectors>
+DSV4_DEVICE void take(CountPlaces<Tile>& pass, const Batch<kThreads, kVectors>& batch) {
+  u32 equal = 0, bin = 0, pending = 0;
+#pragma unroll
+  for (u32 i = 0; i < Batch<kThreads, kVectors>::kScores; ++i)
+    if (exact_key(score_at(batch, i)) == pass.key) equal |= 1u << i;
+  for (equal = valid_among<kWhole>(batch, equal); equal != 0; equal &= equal - 1) {
+    const u32 place = place_of(pass.offset + position_at(batch, lowest_set(equal)));
+    if (place - pass.grid.low >= pass.grid.span) continue;
+    const u32 next = fine_bin(pass.grid, place);
+    if (next != bin && pending != 0) {
+      shared_add(pass.shared.histogram[bin], pending);
+      pending = 0;
+    }
+    bin = next;
+    ++pending;
+  }
+  if (pending != 0) shared_add(pass.shared.histogram[bin], pending);
+}
+
 // Scores from `ceiling` up are above the cut, others from `floor` up are tied. No score reaches a ceiling of NaN,
 // which stands above +inf. NaN itself is tied where `with_nan`: then the cut is below -inf.
 template <class Tile>
@@ -627,15 +683,19 @@ struct Collect {
   bool with_nan;
   bool by_arrival;  // tied scores win as they come: the cut is settled
   u32 above, k;
+  bool bounded;  // tied scores beyond the bound lose
+  u32 bound;
 };
 
 template <class Tile>
-DSV4_DEVICE Collect<Tile> collector(SharedSelect<Tile>& shared, const Cut& cut, u32 k) {
+DSV4_DEVICE Collect<Tile> collector(SharedSelect<Tile>& shared, const Cut& cut, u32 k, bool bounded = false,
+                                    u32 bound = 0) {
   const bool with_nan = cut.low == kNanKey;
   const float floor = with_nan ? score_of(kLowestKey) : score_of(cut.low);
-  const bool all_win = with_nan || cut.above + cut.tied == k;
+  bool all_win = with_nan || cut.above + cut.tied == k;
+  if constexpr (kTieBreak != TieBreak::none) all_win = all_win && (with_nan || !bounded);
   const float ceiling = all_win ? floor : score_of(cut.low + cut.span);
-  return Collect<Tile>{shared, floor, ceiling, with_nan, settled(cut, k), cut.above, k};
+  return Collect<Tile>{shared, floor, ceiling, with_nan, settled(cut, k), cut.above, k, bounded, bound};
 }
 
 // The comparisons of slots hold by the counts; they keep a row that changes under the kernel from writing outside.
@@ -649,6 +709,16 @@ DSV4_DEVICE void put_staged(SharedSelect<Tile>& shared, u32 slot, u32 key, u32 p
   if (slot >= Tile::kTieCapacity) return;
   shared.stage.tie_keys[slot] = key;
   shared.stage.tie_positions[slot] = position;
+}
+
+// The scores of a batch on the better side of a position.
+template <u32 kThreads, u32 kVectors>
+DSV4_DEVICE u32 inside_bound(const Batch<kThreads, kVectors>& batch, u32 bound) {
+  u32 inside = 0;
+#pragma unroll
+  for (u32 i = 0; i < Batch<kThreads, kVectors>::kScores; ++i)
+    if ((position_at(batch, i) < bound) == (kTieBreak == TieBreak::low)) inside |= 1u << i;
+  return inside;
 }
 
 constexpr u32 kStraight = 8;  // scores of a batch up to which a loop over winners is slower than one over all
@@ -671,6 +741,8 @@ DSV4_DEVICE void take(Collect<Tile>& pass, const Batch<kThreads, kVectors>& batc
     if (score_at(batch, i) >= pass.ceiling) winners |= 1u << i;
   winners &= tied;
   tied ^= winners;
+  if constexpr (kTieBreak != TieBreak::none)
+    if (pass.bounded) tied &= inside_bound(batch, pass.bound);
   const u32 counts = popcount(winners) + popcount(tied) * kOneTied;
   const u32 sums = inclusive_sum(counts);
   const u32 totals = shuffle(sums, kWarp - 1);
@@ -814,7 +886,7 @@ template <class Tile>
 DSV4_DEVICE Cut narrow_row(const Row& row, Cut cut, u32 k, SharedSelect<Tile>& shared) {
 #pragma unroll 1
   for (u32 round = 0; round < rounds_to_one_key<Tile::kBins>(); ++round) {
-    if (cut.tied <= Tile::kTieCapacity || settled(cut, k)) break;
+    if (cut.tied <= kMostTied<Tile> || settled(cut, k)) break;
     CountFine<Tile> pass{shared, fine_grid<Tile::kBins>(cut)};
     clear<Tile::kThreads>(shared.histogram);
     block_barrier();
@@ -823,6 +895,24 @@ DSV4_DEVICE Cut narrow_row(const Row& row, Cut cut, u32 k, SharedSelect<Tile>& s
     cut = search_fine<Tile::kBins>(shared, shared.histogram, pass.grid, cut.above, k);
   }
   return cut;
+}
+
+// The position that parts the winners among equal scores from the losers, found like a score.
+template <class Tile>
+DSV4_DEVICE u32 bound_row(RowPath path, const Row& row, RegisterRow<Tile>& whole, const Cut& cut, u32 k,
+                          SharedSelect<Tile>& shared) {
+  Cut places = all_places(cut, row.length);
+#pragma unroll 1
+  for (u32 round = 0; round < rounds_to_one_key<Tile::kBins>(); ++round) {
+    if (places.above + places.tied == k) break;
+    CountPlaces<Tile> pass{shared, cut.low, fine_grid<Tile::kBins>(places), 0};
+    clear<Tile::kThreads>(shared.histogram);
+    block_barrier();
+    visit<Direction::forward, Tile>(path, row, whole, pass);
+    block_barrier();
+    places = search_fine<Tile::kBins>(shared, shared.histogram, pass.grid, places.above, k);
+  }
+  return bound_of(places);
 }
 
 // Staged scores are kept in registers while their cut narrows; then they are placed again, fewer of them tied.
@@ -878,7 +968,10 @@ DSV4_DEVICE void rank_ties(const Cut& cut, u32 k, SharedSelect<Tile>& shared) {
       bool ahead = false;
       if (other < tied) {
         const u32 other_key = shared.stage.tie_keys[other];
-        ahead = other_key > key || (other_key == key && shared.stage.tie_positions[other] < position);
+        if constexpr (kTieBreak == TieBreak::high)
+          ahead = other_key > key || (other_key == key && shared.stage.tie_positions[other] > position);
+        else
+          ahead = other_key > key || (other_key == key && shared.stage.tie_positions[other] < position);
       }
       rank += popcount(warp_ballot(ahead));
     }
@@ -889,9 +982,50 @@ DSV4_DEVICE void rank_ties(const Cut& cut, u32 k, SharedSelect<Tile>& shared) {
 template <class Tile>
 DSV4_DEVICE void resolve(Cut cut, u32 k, SharedSelect<Tile>& shared) {
   if (settled(cut, k)) return;
-  if (cut.tied > kRankLimit) cut = narrow_stage(cut, k, shared);
+  if (kTieBreak == TieBreak::none && cut.tied > kRankLimit) cut = narrow_stage(cut, k, shared);
   if (!settled(cut, k)) rank_ties(cut, k, shared);
   block_barrier();
+}
+
+// -- sorted: winners in the order of their positions, by way of a bit for each column
+
+template <class Tile>
+DSV4_DEVICE void sort_winners(SharedSelect<Tile>& shared, u32 length, u32 k) {
+  constexpr u32 kMine = kMaxK / Tile::kThreads;
+  constexpr u32 kWords = Tile::kTieCapacity > Tile::kThreads ? Tile::kTieCapacity / Tile::kThreads : 1;
+  constexpr u32 kColumns = Tile::kTieCapacity * 32;
+  u32(&bits)[Tile::kTieCapacity] = shared.stage.tie_keys;  // nothing is staged any more
+  u32 mine[kMine];
+#pragma unroll
+  for (u32 i = 0; i < kMine; ++i) {
+    const u32 slot = i * Tile::kThreads + thread_id();
+    mine[i] = slot < k ? shared.stage.winners[slot] : static_cast<u32>(kNothing);
+  }
+  u32 done = 0;
+#pragma unroll 1
+  for (u32 first = 0; first < length; first += kColumns) {
+    clear<Tile::kThreads>(bits);
+    block_barrier();
+#pragma unroll
+    for (u32 i = 0; i < kMine; ++i)
+      if (mine[i] - first < kColumns) shared_add(bits[(mine[i] - first) / 32], 1u << mine[i] % 32);
+    block_barrier();
+    u32 words[kWords], count = 0;
+#pragma unroll
+    for (u32 i = 0; i < kWords; ++i) {
+      const u32 word = thread_id() * kWords + i;
+      words[i] = word < Tile::kTieCapacity ? bits[word] : 0;
+      count += popcount(words[i]);
+    }
+    u32 slot = done + exclusive_sum<Tile::kThreads>(count, shared.warp_totals);
+    if (thread_id() == Tile::kThreads - 1) shared.taken[0] = slot + count;
+#pragma unroll
+    for (u32 i = 0; i < kWords; ++i)
+      for (; words[i] != 0; words[i] &= words[i] - 1)
+        put_winner(shared, slot++, first + (thread_id() * kWords + i) * 32 + lowest_set(words[i]));
+    block_barrier();
+    done = shared.taken[0];
+  }
 }
 
 // First column of a row's window.
@@ -929,17 +1063,24 @@ DSV4_DEVICE Row row_at(const Params& params, u32 row, u32 length) {
 }
 
 template <class Tile>
-DSV4_DEVICE bool overflows(const Cut& cut, u32 k) { return cut.tied > Tile::kTieCapacity && !settled(cut, k); }
+DSV4_DEVICE bool overflows(const Cut& cut, u32 k) { return cut.tied > kMostTied<Tile> && !settled(cut, k); }
 
 // The rest of a row whose cut is known.
 template <Mode kMode, class Tile>
 DSV4_DEVICE void finish_row(const Params& params, u32 number, RowPath path, const Row& row, RegisterRow<Tile>& whole,
-                            const Cut& cut, SharedSelect<Tile>& shared) {
+                            Cut cut, SharedSelect<Tile>& shared) {
   const u32 k = params.k;
-  Collect<Tile> pass = collector(shared, cut, k);
+  const bool bounded = contested(cut, k);
+  u32 bound = 0;
+  if (bounded) {
+    bound = bound_row(path, row, whole, cut, k, shared);
+    cut.tied = k - cut.above;
+  }
+  Collect<Tile> pass = collector(shared, cut, k, bounded, bound);
   visit<Direction::backward, Tile>(path, row, whole, pass);
   block_barrier();
   resolve(shared.cut, k, shared);
+  if constexpr (kSorted == Sorted::index) sort_winners(shared, row.length, k);
   write_positions<kMode, Tile::kThreads>(params, number, 0, k, shared.stage.winners, 0);
 }
 

@@ -22,6 +22,8 @@ FAMILY = "topk"
 SOURCE = "topk.hip"
 OPTIONS = {
     "mode": ("indices", "page_table", "dual", "ragged", "packed"),
+    "sorted": ("none", "index"),
+    "tie_break": ("none", "low", "high"),
 }
 
 family = GeneratedFamily(__file__, FAMILY)

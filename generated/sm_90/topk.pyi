@@ -10,6 +10,8 @@ FAMILY: str
 OPTIONS: Mapping[str, tuple[str, ...]]
 family: GeneratedFamily
 Mode = Literal["indices", "page_table", "dual", "ragged", "packed"]
+Sorted = Literal["none", "index"]
+TieBreak = Literal["none", "low", "high"]
 
 def explain(op: str | None = None, *, options: Mapping[str, str] | None = None, **shape: int) -> Decision: ...
 def select(

@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from dsv4gen.base import paths
+from dsv4gen.base.choices import with_choices
 from dsv4gen.base.errors import DsvError
 from dsv4gen.base.params import ParamsLayout
 from dsv4gen.emulate.simt import SimtProgram
@@ -19,6 +20,7 @@ from dsv4gen.plan.ir import FamilyPlan, Instance, Kernel
 from dsv4gen.plan.make import make_plan
 from dsv4gen.reference.topk_cases import Case, Problem, build_problem
 from dsv4gen.render import render_source
+from dsv4gen.runtime.sources import slice_source
 from dsv4gen.spec import Specs, load_specs
 from dsv4gen.target import resolve_target
 
@@ -115,8 +117,9 @@ class HostTopk:
     """All or some instances of a plan, built for one wave size."""
 
     def __init__(self, plan: FamilyPlan, wave: int, mutations: frozenset[str] = frozenset()) -> None:
-        text = render_source(plan, "simt", wave=wave, mutations=mutations).text
-        self.program = SimtProgram.build(text, wave=wave)
+        self.text = render_source(plan, "simt", wave=wave, mutations=mutations).text
+        self.program = SimtProgram.build(self.text, wave=wave)
+        self._chosen: dict[str, SimtProgram] = {}
         self.instances = instances(plan)
         self.layout: ParamsLayout = plan.op("select").params
 
@@ -129,10 +132,26 @@ class HostTopk:
         case = problem.case
         instance = self.instances[case.kernel, case.mode]
         values = {name: _argument(name, value) for name, value in problem.values().items()}
-        return self.launch_values(instance, values, problem.scores.shape[0], case.order)
+        program = self.with_choices(instance, case)
+        return self.launch_values(instance, values, problem.scores.shape[0], case.order, program)
+
+    def with_choices(self, instance: Instance, case: Case) -> SimtProgram:
+        """The program; one of the instance alone where the case has other choices than the text."""
+        text = with_choices(self.text, case.options)
+        if text == self.text:
+            return self.program
+        part = slice_source("topk", text, [instance.symbol]).text
+        if part not in self._chosen:
+            self._chosen[part] = SimtProgram.build(part, wave=self.program.wave)
+        return self._chosen[part]
 
     def launch_values(
-        self, instance: Instance, values: Mapping[str, Value], rows: int, order: str = "ascending"
+        self,
+        instance: Instance,
+        values: Mapping[str, Value],
+        rows: int,
+        order: str = "ascending",
+        program: SimtProgram | None = None,
     ) -> dict[str, int]:
         """Run an instance on arrays and numbers; the counters of the launch.
 
@@ -140,7 +159,7 @@ class HostTopk:
             EmulationError: the kernel misbehaved.
         """
         blocks = instance.tile.get("cluster_blocks", 1)
-        result = self.program.launch(
+        result = (program or self.program).launch(
             instance.symbol, self.layout, values, rows * blocks, instance.threads, cluster=blocks, order=order
         )
         result.raise_errors()

@@ -1,0 +1,101 @@
+"""The options beside the mode: text of their own, compiled on demand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dsv4gen.base.choices import with_choices
+from dsv4gen.base.errors import VerifyError
+from dsv4gen.reference.topk import Rules
+from dsv4gen.reference.topk_cases import ORDERS, Case, option_cases
+from tests.topk.host import HostTopk, labels, only, topk_plan
+
+LABELS = labels(topk_plan())
+#: kernels that have the option: sorting needs all winners in one block, and v1 has neither
+TIE_BREAKERS = [label for label in LABELS if "v1" not in label]
+SORTERS = [label for label in TIE_BREAKERS if "cluster" not in label]
+OPTION_BUGS = ("tie_break_ignored", "unordered_windows")
+#: plateaus of the border's score: zeros, equal scores of which registers or stages hold all or not, and NaN
+PLATEAUS = (
+    ("normal", 1500, 512),
+    ("zeros_95", 1500, 512),
+    ("zeros_95", 9000, 2048),
+    ("all_equal", 600, 512),
+    ("all_equal_negative", 20001, 7),
+    ("eight_values", 5000, 1024),
+    ("mixed_zeros", 40000, 2048),
+    ("nan_4096", 6000, 2047),
+    ("nan_all", 3000, 512),
+    ("normal_20_3", 6100, 2048),
+    ("one_bin", 20000, 512),
+)
+
+
+def option_case(label: str, scores: str, length: int, k: int, rules: Rules, order: str) -> Case:
+    return Case(label, scores, length, k, mode="indices", tail="inf", head=1, order=order, rules=rules)
+
+
+@pytest.mark.parametrize("label", TIE_BREAKERS)
+@pytest.mark.parametrize("tie_break", ["low", "high"])
+def test_equal_scores_win_by_position(host: HostTopk, label: str, tie_break: str) -> None:
+    rules = Rules(tie_break=tie_break)
+    cases = [option_case(label, *plateau, rules, ORDERS[i % 4]) for i, plateau in enumerate(PLATEAUS)]
+    assert host.failures(cases) == []
+
+
+@pytest.mark.parametrize("label", SORTERS)
+@pytest.mark.parametrize("tie_break", ["none", "high"])
+def test_entries_are_sorted(host: HostTopk, label: str, tie_break: str) -> None:
+    """Windows of 2^15 or 2^16 columns: one, several, and borders of them."""
+    rules = Rules(tie_break=tie_break, sorted="index")
+    shapes = (*PLATEAUS, ("winners_in_a_run", 65537, 2048), ("ascending", 200001, 511), ("normal", 131073, 2048))
+    cases = [option_case(label, *shape, rules, ORDERS[i % 4]) for i, shape in enumerate(shapes)]
+    assert host.failures(cases) == []
+
+
+@pytest.mark.parametrize("label", SORTERS[:2])
+def test_options_in_pairs(host: HostTopk, label: str) -> None:
+    assert host.failures(option_cases([label])) == []
+
+
+@pytest.mark.parametrize("wave", [32, 64])
+@pytest.mark.parametrize("mutation", OPTION_BUGS)
+def test_planted_defects_show(mutation: str, wave: int) -> None:
+    plan = only(topk_plan(), ["topk_indices_t256"])
+    cases = [
+        option_case("topk_t256", "all_equal", length, 512, Rules(tie_break="high", sorted="index"), order)
+        for length in (2000, 70000)
+        for order in ORDERS
+    ]
+    assert HostTopk(plan, wave).failures(cases) == []
+    assert HostTopk(plan, wave, frozenset({mutation})).failures(cases)
+
+
+def test_choices_replace_one_line_each() -> None:
+    plan = only(topk_plan(), ["topk_indices_t256"])
+    text = HostTopk(plan, 32).text
+    changed = with_choices(text, {"tie_break": "low", "mode": "dual"})
+    pairs = zip(text.splitlines(), changed.splitlines(), strict=True)
+    assert [line for old, line in pairs if old != line] == [
+        "constexpr TieBreak kTieBreak = TieBreak::low;  // ---- choice: tie_break ----"
+    ]
+    assert with_choices(text, {}) == text == with_choices(changed, {"tie_break": "none"})
+
+
+def test_the_judge_rejects_other_ties_and_orders() -> None:
+    import torch
+
+    from dsv4gen.reference.topk import Selection, check_selection, select
+    from dsv4gen.reference.topk_rows import Rows
+
+    rows = Rows(torch.zeros(1, 40), torch.tensor([40], dtype=torch.int32))
+    low, high = (select(rows, 8, Rules(tie_break=word)).out for word in ("low", "high"))
+    assert low.tolist() == [list(range(8))] and sorted(high[0].tolist()) == list(range(32, 40))
+    for wrong, rules in ((high, Rules(tie_break="low")), (low, Rules(tie_break="high"))):
+        with pytest.raises(VerifyError, match="tie_break"):
+            check_selection(Selection(wrong), rows, rules)
+    with pytest.raises(VerifyError, match="order of their positions"):
+        check_selection(Selection(low.flip(1)), rows, Rules(sorted="index"))
+    check_selection(Selection(low), rows, replace(Rules(sorted="index"), tie_break="low"))
