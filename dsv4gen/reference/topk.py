@@ -34,10 +34,12 @@ class Rules:
 
     Attributes:
         tie_break: of equal keys at the border, `low` takes the lowest positions, `high` the highest, `none` any.
+        nan_policy: with `drop`, a NaN's entry is -1: after the numbers, or in its place where a row is listed in order.
         sorted: `index` orders a row's entries by position.
     """
 
     tie_break: str = "none"
+    nan_policy: str = "lowest"
     sorted: str = "none"
 
     def __post_init__(self) -> None:
@@ -46,7 +48,7 @@ class Rules:
                 raise ArgumentError(f"unknown {name} {getattr(self, name)!r}", remedy=f"one of {', '.join(choices)}")
 
 
-CHOICES = {"tie_break": ("none", "low", "high"), "sorted": ("none", "index")}
+CHOICES = {"tie_break": ("none", "low", "high"), "nan_policy": ("lowest", "drop"), "sorted": ("none", "index")}
 #: the defaults
 ANY = Rules()
 
@@ -100,40 +102,49 @@ def check_selection(selection: Selection, rows: Rows, rules: Rules = ANY) -> Non
 
 
 def _select_row(valid: Tensor, k: int, rules: Rules) -> Tensor:
-    """Positions, int64 [min(k, len(valid))]."""
+    """Positions, int64 [min(k, len(valid))]; NOTHING for a NaN that is dropped."""
     if len(valid) <= k:
-        return torch.arange(len(valid))
+        positions = torch.arange(len(valid))
+        return positions.where(~valid.isnan(), NOTHING) if rules.nan_policy == "drop" else positions
     if rules.tie_break == "high":
         backwards = torch.sort(canonical_keys(valid.flip(0)), descending=True, stable=True).indices[:k]
         found = len(valid) - 1 - backwards
     else:
         found = torch.sort(canonical_keys(valid), descending=True, stable=True).indices[:k]
-    return found.sort().values if rules.sorted == "index" else found
+    numbers = found[~valid[found].isnan()] if rules.nan_policy == "drop" else found
+    numbers = numbers.sort().values if rules.sorted == "index" else numbers
+    return torch.cat([numbers, torch.full((k - len(numbers),), NOTHING)])
 
 
 def _check_row(entries: Tensor, valid: Tensor, name: str, rules: Rules) -> None:
     """One row's positions (int64 [k]) against its valid scores."""
     wanted = min(len(entries), len(valid))
-    chosen, rest = entries[:wanted], entries[wanted:]
-    _require(bool((rest == NOTHING).all()), name, f"entries past the first {wanted} are not all {NOTHING}")
+    right = _select_row(valid, len(entries), rules)
+    if len(valid) <= len(entries):
+        _require_nothing(entries[wanted:], name, wanted)
+        _require(torch.equal(entries[:wanted], right), name, "a row that is selected whole is not in order")
+        return
+    wanted = int((right != NOTHING).sum())
+    chosen = entries[:wanted]
+    _require_nothing(entries[wanted:], name, wanted)
     inside = (chosen >= 0) & (chosen < len(valid))
     _require(bool(inside.all()), name, f"{int((~inside).sum())} of the first {wanted} entries are outside the row")
     distinct = len(torch.unique(chosen))
     _require(distinct == wanted, name, f"only {distinct} of {wanted} entries are distinct")
-    if len(valid) <= len(entries):
-        _require(torch.equal(chosen, torch.arange(wanted)), name, "a row that is selected whole is not in order")
-        return
     keys = canonical_keys(valid)
-    best = keys.topk(wanted).values
+    best = keys[right[:wanted]].sort(descending=True).values
     found = keys[chosen].sort(descending=True).values
     wrong = int((best != found).sum())
     _require(wrong == 0, name, f"{wrong} of the {wanted} selected scores are not among the largest")
     if rules.sorted == "index":
         _require(bool((chosen[1:] > chosen[:-1]).all()), name, "entries are not in the order of their positions")
     if rules.tie_break != "none":
-        right = _select_row(valid, wanted, rules).sort().values
-        wrong = int((right != chosen.sort().values).sum())
+        wrong = int((right[:wanted].sort().values != chosen.sort().values).sum())
         _require(wrong == 0, name, f"equal scores are not those of tie_break {rules.tie_break}")
+
+
+def _require_nothing(rest: Tensor, name: str, wanted: int) -> None:
+    _require(bool((rest == NOTHING).all()), name, f"entries past the first {wanted} are not all {NOTHING}")
 
 
 def _require(right: bool, name: str, what: str) -> None:

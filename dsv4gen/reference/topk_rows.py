@@ -109,8 +109,9 @@ class Rows:
         """
         length = self.length(row)
         if self.out_offsets is not None:
-            selected = torch.arange(len(entries)) < length
-            return torch.where(selected, entries - int(self.out_offsets[row]), entries)
+            positions = entries - int(self.out_offsets[row])
+            empty = (entries == NOTHING) & ((positions < 0) | (positions >= length))
+            return torch.where(empty | (torch.arange(len(entries)) >= length), entries, positions)
         table = self._table_row(row) if self.mode in PAGED else None
         if table is None or length == 0:
             return entries

@@ -169,6 +169,8 @@ DSV4_DEVICE constexpr bool is_windowed(Mode mode) { return mode == Mode::ragged 
 // What else `load` was asked for. Other choices than these take their place, and are compiled on demand.
 enum class TieBreak { none, low, high };
 constexpr TieBreak kTieBreak = TieBreak::none;  // ---- choice: tie_break ----
+enum class NanPolicy { lowest, drop };
+constexpr NanPolicy kNanPolicy = NanPolicy::lowest;  // ---- choice: nan_policy ----
 enum class Sorted { none, index };
 constexpr Sorted kSorted = Sorted::none;  // ---- choice: sorted ----
 
@@ -263,6 +265,19 @@ DSV4_DEVICE Row row_window(const float* start, u32 length) {
   return Row{start - head, head, length};
 }
 
+// First column of a row's window.
+template <Mode kMode>
+DSV4_DEVICE u32 window_start(const Params& params, u32 row) {
+  if constexpr (is_windowed(kMode))
+    if (params.row_starts != nullptr) return static_cast<u32>(load_scalar(params.row_starts + row));
+  return 0;
+}
+
+template <Mode kMode>
+DSV4_DEVICE const float* row_scores(const Params& params, u32 row) {
+  return params.scores + static_cast<i64>(row) * params.score_stride + window_start<kMode>(params, row);
+}
+
 // -- output
 
 // The page table's row that serves a row of scores.
@@ -293,13 +308,23 @@ DSV4_DEVICE void write_slot(const Params& params, u32 row, u32 slot, i32 positio
     (params.raw_out + static_cast<i64>(row) * params.raw_stride)[slot] = position;
 }
 
-// Every column wins, in order; the scores are not read.
+// Every column wins, in order; the scores are not read, unless NaN is dropped.
 template <Mode kMode, u32 kThreads>
 DSV4_DEVICE void write_trivial(const Params& params, u32 row, u32 seq_len) {
   for (u32 slot = thread_id(); slot < params.k; slot += kThreads) {
-    const i32 position = slot < seq_len ? static_cast<i32>(slot) : kNothing;
+    i32 position = slot < seq_len ? static_cast<i32>(slot) : kNothing;
+    if constexpr (kNanPolicy == NanPolicy::drop)
+      if (slot < seq_len && exact_key(load_scalar(row_scores<kMode>(params, row) + slot)) == kNanKey)
+        position = kNothing;
     write_slot<kMode>(params, row, slot, position, entry_of<kMode>(params, row, position));
   }
+}
+
+// A winner's position in the row where that of its part begins at `offset`.
+DSV4_DEVICE i32 moved(u32 position, u32 offset) {
+  if constexpr (kNanPolicy == NanPolicy::drop)
+    if (static_cast<i32>(position) == kNothing) return kNothing;
+  return static_cast<i32>(position + offset);
 }
 
 // Slots [first, first + count) from positions[0, count), each `offset` further on; count <= kMaxK.
@@ -313,7 +338,7 @@ DSV4_DEVICE void write_positions(const Params& params, u32 row, u32 first, u32 c
 #pragma unroll
     for (u32 i = 0; i < kInFlight; ++i) {
       const u32 place = base + i * kThreads;
-      position[i] = place < count ? static_cast<i32>(positions[place] + offset) : kNothing;
+      position[i] = place < count ? moved(positions[place], offset) : kNothing;
     }
 #pragma unroll
     for (u32 i = 0; i < kInFlight; ++i) entry[i] = entry_of<kMode>(params, row, position[i]);
@@ -501,6 +526,7 @@ DSV4_DEVICE u32 place_of(u32 position) { return kTieBreak == TieBreak::low ? ~po
 
 // All tied scores are equal, and fewer than all of them win.
 DSV4_DEVICE bool contested(const Cut& cut, u32 k) {
+  if (kNanPolicy == NanPolicy::drop && cut.low == kNanKey) return false;
   return kTieBreak != TieBreak::none && cut.span == 1 && cut.above + cut.tied > k;
 }
 
@@ -765,8 +791,11 @@ DSV4_DEVICE void take(Collect<Tile>& pass, const Batch<kThreads, kVectors>& batc
   }
   slot = shuffle(first, 1) + (sums - counts) / kOneTied;
   if (pass.by_arrival) {
-    for (slot += pass.above; tied != 0 && slot < pass.k; tied &= tied - 1)
-      put_winner(pass.shared, slot++, position_at(batch, lowest_set(tied)));
+    for (slot += pass.above; tied != 0 && slot < pass.k; tied &= tied - 1) {
+      u32 position = position_at(batch, lowest_set(tied));
+      if (kNanPolicy == NanPolicy::drop && pass.with_nan) position = static_cast<u32>(kNothing);
+      put_winner(pass.shared, slot++, position);
+    }
   } else {
     for (; tied != 0; tied &= tied - 1) {
       const u32 i = lowest_set(tied);
@@ -1028,14 +1057,11 @@ DSV4_DEVICE void sort_winners(SharedSelect<Tile>& shared, u32 length, u32 k) {
     block_barrier();
     done = shared.taken[0];
   }
-}
-
-// First column of a row's window.
-template <Mode kMode>
-DSV4_DEVICE u32 window_start(const Params& params, u32 row) {
-  if constexpr (is_windowed(kMode))
-    if (params.row_starts != nullptr) return static_cast<u32>(load_scalar(params.row_starts + row));
-  return 0;
+  if constexpr (kNanPolicy == NanPolicy::drop) {
+    for (u32 slot = done + thread_id(); slot < k; slot += Tile::kThreads)
+      put_winner(shared, slot, static_cast<u32>(kNothing));
+    block_barrier();
+  }
 }
 
 // Valid columns of a row: never more than it has from its window's start on, nor than its pages hold. None where the
@@ -1060,8 +1086,7 @@ DSV4_DEVICE u32 row_length(const Params& params, u32 row) {
 
 template <Mode kMode>
 DSV4_DEVICE Row row_at(const Params& params, u32 row, u32 length) {
-  const float* scores = params.scores + static_cast<i64>(row) * params.score_stride;
-  return row_window(scores + window_start<kMode>(params, row), length);
+  return row_window(row_scores<kMode>(params, row), length);
 }
 
 template <class Tile>

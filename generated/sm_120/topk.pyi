@@ -10,6 +10,7 @@ FAMILY: str
 OPTIONS: Mapping[str, tuple[str, ...]]
 family: GeneratedFamily
 Mode = Literal["indices", "page_table", "dual", "ragged", "packed"]
+NanPolicy = Literal["lowest", "drop"]
 Sorted = Literal["none", "index"]
 TieBreak = Literal["none", "low", "high"]
 

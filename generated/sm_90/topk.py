@@ -22,6 +22,7 @@ FAMILY = "topk"
 SOURCE = "topk.cu"
 OPTIONS = {
     "mode": ("indices", "page_table", "dual", "ragged", "packed"),
+    "nan_policy": ("lowest", "drop"),
     "sorted": ("none", "index"),
     "tie_break": ("none", "low", "high"),
 }

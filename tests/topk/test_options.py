@@ -9,14 +9,14 @@ import pytest
 from dsv4gen.base.choices import with_choices
 from dsv4gen.base.errors import VerifyError
 from dsv4gen.reference.topk import Rules
-from dsv4gen.reference.topk_cases import ORDERS, Case, option_cases
+from dsv4gen.reference.topk_cases import ORDERS, Case, build_problem, option_cases
 from tests.topk.host import HostTopk, labels, only, topk_plan
 
 LABELS = labels(topk_plan())
 #: kernels that have the option: sorting needs all winners in one block, and v1 has neither
 TIE_BREAKERS = [label for label in LABELS if "v1" not in label]
 SORTERS = [label for label in TIE_BREAKERS if "cluster" not in label]
-OPTION_BUGS = ("tie_break_ignored", "unordered_windows")
+OPTION_BUGS = ("tie_break_ignored", "unordered_windows", "nan_kept")
 #: plateaus of the border's score: zeros, equal scores of which registers or stages hold all or not, and NaN
 PLATEAUS = (
     ("normal", 1500, 512),
@@ -55,6 +55,45 @@ def test_entries_are_sorted(host: HostTopk, label: str, tie_break: str) -> None:
     assert host.failures(cases) == []
 
 
+#: no number, one, fewer than k, just k, more; all of a row selected, and rows that registers hold or not
+NANS = (
+    ("nan_all", 300, 512),
+    ("nan_1", 513, 512),
+    ("nan_payloads", 400, 512),
+    ("nan_all", 4096, 512),
+    ("fewer_numbers_than_k", 4096, 512),
+    ("fewer_numbers_than_k", 20001, 2048),
+    ("nan_4096", 4608, 512),
+    ("nan_4096", 6000, 2047),
+    ("nan_3_and_infinities", 9000, 1024),
+)
+
+
+@pytest.mark.parametrize("label", TIE_BREAKERS)
+@pytest.mark.parametrize("rules", [Rules(nan_policy="drop"), Rules("low", "drop")], ids=["any", "low"])
+def test_nan_is_dropped(host: HostTopk, label: str, rules: Rules) -> None:
+    cases = [option_case(label, *shape, rules, ORDERS[i % 4]) for i, shape in enumerate(NANS)]
+    cases += [replace(case, mode=mode, page_bits=4, start=5) for case in cases[2:6] for mode in ("dual", "packed")]
+    assert host.failures(cases) == []
+
+
+@pytest.mark.parametrize("label", SORTERS)
+def test_nan_is_dropped_and_the_rest_sorted(host: HostTopk, label: str) -> None:
+    rules = Rules("high", "drop", "index")
+    cases = [option_case(label, *shape, rules, ORDERS[i % 4]) for i, shape in enumerate(NANS)]
+    assert host.failures(cases) == []
+
+
+def test_few_numbers_come_first(host: HostTopk) -> None:
+    """BL-04: of a row of NaN nothing is selected; of ten numbers, all."""
+    for scores, numbers in (("nan_all", 0), ("fewer_numbers_than_k", 256)):
+        case = option_case("topk_t256", scores, 4096, 512, Rules(nan_policy="drop"), "ascending")
+        problem = build_problem(case)
+        host.launch(problem)
+        problem.check()
+        assert (problem.out.tensor[0] != -1).tolist() == [True] * numbers + [False] * (512 - numbers)
+
+
 @pytest.mark.parametrize("label", SORTERS[:2])
 def test_options_in_pairs(host: HostTopk, label: str) -> None:
     assert host.failures(option_cases([label])) == []
@@ -65,8 +104,8 @@ def test_options_in_pairs(host: HostTopk, label: str) -> None:
 def test_planted_defects_show(mutation: str, wave: int) -> None:
     plan = only(topk_plan(), ["topk_indices_t256"])
     cases = [
-        option_case("topk_t256", "all_equal", length, 512, Rules(tie_break="high", sorted="index"), order)
-        for length in (2000, 70000)
+        option_case("topk_t256", scores, length, 512, Rules("high", "drop", "index"), order)
+        for scores, length in (("all_equal", 2000), ("all_equal", 70000), ("nan_all", 2000))
         for order in ORDERS
     ]
     assert HostTopk(plan, wave).failures(cases) == []
