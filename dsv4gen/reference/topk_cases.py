@@ -69,12 +69,13 @@ class Case:
     start: int | None = None
     mapped: bool = False
     order: str = "ascending"
+    score_dtype: str = "f32"
     rules: topk.Rules = topk.ANY
 
     @property
     def options(self) -> dict[str, str]:
         """Compile-time options by name."""
-        return {"mode": self.mode, **vars(self.rules)}
+        return {"mode": self.mode, "score_dtype": self.score_dtype, **vars(self.rules)}
 
     def __str__(self) -> str:
         where = f"head {self.head}, seq_stride {self.seq_stride}, page_bits {self.page_bits}, {self.order}"
@@ -132,8 +133,7 @@ class Problem:
         Raises:
             VerifyError: a wrong selection, a changed score, or a word written outside of the outputs.
         """
-        bits = self.scores.contiguous().view(torch.int32)
-        if not torch.equal(bits, self.scores_before):
+        if not torch.equal(bits_of(self.scores), self.scores_before):
             raise VerifyError(f"{self.case}: scores were written")
         for name, output in (("out", self.out), ("raw_out", self.raw_out)):
             if output is not None:
@@ -145,6 +145,12 @@ class Problem:
             raise VerifyError(f"{self.case}: {error.message}") from error
 
 
+def bits_of(scores: Tensor) -> Tensor:
+    """A copy of the scores' bit patterns, which compare equal where NaN does not."""
+    return scores.contiguous().view(torch.int32 if scores.dtype is torch.float32 else torch.int16).clone()
+
+
+_DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 _INPUTS = ("scores", "seq_lens", "page_table", "row_starts", "out_offsets", "row_to_batch")
 _NUMBERS = dict.fromkeys(PAGED, ("page_bits",))
 _STRIDES = {
@@ -190,6 +196,7 @@ def option_cases(kernels: Sequence[str]) -> list[Case]:
     """Every choice of the rules in pairs, on scores with plateaus at the border, and on ordinary ones."""
     levels: dict[str, Sequence[str]] = {
         **topk.CHOICES,
+        "score_dtype": tuple(_DTYPES),
         "kernel": kernels,
         "scores": ("normal", "zeros_60", "eight_values", "all_equal", "mixed_zeros", "nan_4096", "one_bin"),
         "length": ("k", "k+1", "2049", "8193", "16385"),
@@ -199,8 +206,15 @@ def option_cases(kernels: Sequence[str]) -> list[Case]:
     }
     fixed = {"tail": "inf", "head": "1", "seq_stride": "1", "page_bits": "4", "start": "3", "mapped": "yes"}
     rows = covering_design(levels, full=("scores", *topk.CHOICES))
-    cases = [(_case({**row, **fixed}), topk.Rules(**{name: row[name] for name in topk.CHOICES})) for row in rows]
-    return [replace(case, rules=rules) for case, rules in cases if rules != topk.ANY]
+    cases = [
+        replace(
+            _case({**row, **fixed}),
+            rules=topk.Rules(**{name: row[name] for name in topk.CHOICES}),
+            score_dtype=row["score_dtype"],
+        )
+        for row in rows
+    ]
+    return [case for case in cases if (case.rules, case.score_dtype) != (topk.ANY, "f32")]
 
 
 def build_problem(case: Case) -> Problem:
@@ -209,7 +223,7 @@ def build_problem(case: Case) -> Problem:
     first = (case.start or 0) if windowed else 0
     starts, lengths = (first, first + 2 if windowed and case.start else first), (case.length, case.length // 3)
     width = max(starts) + case.length + _TAIL_COLUMNS
-    scores = poisoned((_ROWS, width), torch.float32, row_padding=-width % 4 + 1, offset=case.head).tensor
+    scores = poisoned((_ROWS, width), _DTYPES[case.score_dtype], row_padding=-width % 4 + 1, offset=case.head).tensor
     scores.fill_(TAILS[case.tail])
     for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
         scores[row, start : start + length] = make_scores(case.scores, length, case.k, case.length + row)
@@ -226,7 +240,7 @@ def build_problem(case: Case) -> Problem:
         row_to_batch=_words(_ROW_TO_BATCH) if case.mode == "packed" and case.mapped else None,
     )
     raw = _output(case.k) if case.mode == "dual" else None
-    return Problem(case, rows, _output(case.k), raw, scores.contiguous().view(torch.int32).clone())
+    return Problem(case, rows, _output(case.k), raw, bits_of(scores))
 
 
 @dataclass(frozen=True)
@@ -283,7 +297,7 @@ def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str]) ->
         ArgumentError: an op, size or option that top-k does not have.
     """
     known = {"batch", "width", "k", "page_bits"}
-    choices = {"mode", "scores", "order", *topk.CHOICES}
+    choices = {"mode", "scores", "order", "score_dtype", *topk.CHOICES}
     unknown = [name for name in (*shape, *options) if name not in known | choices]
     if unknown or op != "select":
         what = unknown[0] if unknown else op
@@ -298,6 +312,7 @@ def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str]) ->
         shape.get("k", 512),
         mode=options.get("mode", "page_table"),
         page_bits=shape.get("page_bits", 6),
+        score_dtype=options.get("score_dtype", "f32"),
         rules=topk.Rules(**{name: choice for name, choice in options.items() if name in topk.CHOICES}),
     )
     return Call(case, build_problem(case))

@@ -38,7 +38,7 @@ class Rows:
     """The inputs of a call, as the op takes them.
 
     Attributes:
-        scores: float32 [batch, width].
+        scores: float32 or bfloat16 [batch, width].
         seq_lens: int32 [batch], any value.
         mode: one of MODES.
         page_table: int32 [batch, pages], in mode `packed` int32 [tables, pages]; for the modes in PAGED.
@@ -86,9 +86,9 @@ class Rows:
         return min(max(int(self.seq_lens[row]), 0), limit)
 
     def valid(self, row: int) -> Tensor:
-        """The row's valid scores."""
-        start = self.start(row)
-        return self.scores[row, start : start + self.length(row)] if self.length(row) else self.scores[row, :0]
+        """The row's valid scores, float32: a view unless they are bfloat16."""
+        start = self.start(row) if self.length(row) else 0
+        return self.scores[row, start : start + self.length(row)].float()
 
     def entries(self, row: int, positions: Tensor) -> Tensor:
         """What the mode writes for positions, int64; NOTHING stays."""

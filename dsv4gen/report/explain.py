@@ -87,7 +87,7 @@ def explain_shape(
         raise UsageError(f"{family} has no op {op!r}{did_you_mean(op, entry['ops'])}")
     sizes = with_facts(entry, op, shape, usual_facts(manifest))
     decision = decide(family, entry, manifest.target["name"], op, sizes, options)
-    names = {**entry["constants"], **shape}
+    names = {**entry["constants"], **shape, **decision.options}
     kernels = {launch.kernel: launch for launch in decision.launches}
     subjects = {
         f"{family}.{op}",

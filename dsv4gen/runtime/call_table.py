@@ -16,6 +16,8 @@ from dsv4gen.runtime.dispatch import host_axes, names_read
 
 Json = Mapping[str, Any]
 
+#: dtypes of more than one byte -> bytes, which every address is a multiple of
+ITEM_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "u32": 4, "i64": 8}
 #: dtype -> torch dtypes a tensor may have; FP8 bytes may also come as plain bytes
 TORCH_DTYPES = {
     "f32": ("float32",),
@@ -180,7 +182,7 @@ def _tensor(entry: Json, options: Mapping[str, str]) -> TensorRule:
         shape=shape,
         shape_text=", ".join(words),
         strides=tuple(entry["strides"]),
-        align=entry["align"],
+        align=max(entry["align"], ITEM_BYTES.get(dtype, 1)),
         role=entry["role"],
         optional=entry["optional"],
     )

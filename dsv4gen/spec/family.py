@@ -69,7 +69,7 @@ class Tensor(Model):
         dtype: one of DTYPES, or the name of an option whose choices are DTYPES.
         shape: elements per dimension, expressions over axes, constants, scalars and options.
         strides: elements between neighbours per dimension; a plain new name declares a run-time stride.
-        align: bytes the base address is a multiple of.
+        align: bytes the base address is a multiple of, beside those of an element.
         when: the tensor exists only if this holds for the chosen options.
         bytes: size of a workspace, which has no shape.
         init, restore: what a workspace must hold before the first launch, and holds again after each.

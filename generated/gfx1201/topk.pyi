@@ -11,13 +11,14 @@ OPTIONS: Mapping[str, tuple[str, ...]]
 family: GeneratedFamily
 Mode = Literal["indices", "page_table", "dual", "ragged", "packed"]
 NanPolicy = Literal["lowest", "drop"]
+ScoreDtype = Literal["f32", "bf16"]
 Sorted = Literal["none", "index"]
 TieBreak = Literal["none", "low", "high"]
 
 def explain(op: str | None = None, *, options: Mapping[str, str] | None = None, **shape: int) -> Decision: ...
 def select(
     *,
-    scores: Any,  # f32 [batch, width], in
+    scores: Any,  # score_dtype [batch, width], in
     seq_lens: Any,  # i32 [batch], in
     page_table: Any = None,  # i32 [tables if mode == 'packed' else batch, pages], in
     out: Any = None,  # i32 [batch, k], out

@@ -19,6 +19,7 @@ constexpr u32 kWave = 64;  // lanes of the hardware wave
 constexpr u32 kWarp = 32;  // lanes of the algorithm's logical warp
 
 struct alignas(16) Float4 { float x, y, z, w; };
+struct alignas(8) UInt2 { u32 x, y; };
 struct alignas(16) UInt4 { u32 x, y, z, w; };
 
 // -- qualifiers
@@ -107,6 +108,12 @@ DSV4_DEVICE Float4 load_vector(const float* address) {
   const Vector value = *(const DSV4_GLOBAL Vector*)address;
   return Float4{value.x, value.y, value.z, value.w};
 }
+DSV4_DEVICE UInt2 load_pair(const u32* address) {
+  using Pair = u32 __attribute__((ext_vector_type(2)));
+  const Pair value = *(const DSV4_GLOBAL Pair*)address;
+  return UInt2{value.x, value.y};
+}
+DSV4_DEVICE u16 load_scalar(const u16* address) { return *(const DSV4_GLOBAL u16*)address; }
 DSV4_DEVICE float load_scalar(const float* address) { return *(const DSV4_GLOBAL float*)address; }
 DSV4_DEVICE i32 load_scalar(const i32* address) { return *(const DSV4_GLOBAL i32*)address; }
 
@@ -138,7 +145,7 @@ DSV4_DEVICE void release_consumer() {}
 // excluded by their position, never by a value. Compile without fast-math: NaN tests rely on ordered comparisons.
 
 struct Params {
-  const float* scores;
+  const u8* scores;
   const i32* seq_lens;
   const i32* page_table;
   i32* out;
@@ -171,10 +178,12 @@ enum class TieBreak { none, low, high };
 constexpr TieBreak kTieBreak = TieBreak::none;  // ---- choice: tie_break ----
 enum class NanPolicy { lowest, drop };
 constexpr NanPolicy kNanPolicy = NanPolicy::lowest;  // ---- choice: nan_policy ----
+enum class ScoreDtype { f32, bf16 };
+constexpr ScoreDtype kScoreDtype = ScoreDtype::f32;  // ---- choice: score_dtype ----
 enum class Sorted { none, index };
 constexpr Sorted kSorted = Sorted::none;  // ---- choice: sorted ----
 
-constexpr u32 kVector = 4u;  // scores per 16-byte load
+constexpr u32 kVector = 4u;  // scores per load
 constexpr u32 kMaxK = 2048u;
 constexpr u32 kRankLimit = 128u;  // tied scores compared pair by pair
 constexpr u32 kFineBins = 256u;  // histogram that narrows staged scores
@@ -254,14 +263,29 @@ DSV4_DEVICE bool settled(const Cut& cut, u32 k) { return cut.span == 1 || cut.ab
 
 // -- rows
 
+template <ScoreDtype dtype>
+struct ScoreOf { using Type = float; };
+template <>
+struct ScoreOf<ScoreDtype::bf16> { using Type = u16; };
+using Score = ScoreOf<kScoreDtype>::Type;
+
+// Scores as fp32, whose leading half a bf16 number is.
+DSV4_DEVICE float load_score(const float* address) { return load_scalar(address); }
+DSV4_DEVICE float load_score(const u16* address) { return from_bits(static_cast<u32>(load_scalar(address)) << 16); }
+DSV4_DEVICE Float4 load_scores(const float* address) { return load_vector(address); }
+DSV4_DEVICE Float4 load_scores(const u16* address) {
+  const UInt2 pair = load_pair(reinterpret_cast<const u32*>(address));
+  return Float4{from_bits(pair.x << 16), from_bits(pair.x & ~0xffffu), from_bits(pair.y << 16), from_bits(pair.y & ~0xffffu)};
+}
+
 // Columns [0, length) of a row at data[head + column]; data is aligned to a vector, whatever the row's start.
 struct Row {
-  const float* data;
+  const Score* data;
   u32 head, length;
 };
 
-DSV4_DEVICE Row row_window(const float* start, u32 length) {
-  const u32 head = static_cast<u32>(reinterpret_cast<u64>(start) / sizeof(float)) % kVector;
+DSV4_DEVICE Row row_window(const Score* start, u32 length) {
+  const u32 head = static_cast<u32>(reinterpret_cast<u64>(start) / sizeof(Score)) % kVector;
   return Row{start - head, head, length};
 }
 
@@ -274,8 +298,9 @@ DSV4_DEVICE u32 window_start(const Params& params, u32 row) {
 }
 
 template <Mode kMode>
-DSV4_DEVICE const float* row_scores(const Params& params, u32 row) {
-  return params.scores + static_cast<i64>(row) * params.score_stride + window_start<kMode>(params, row);
+DSV4_DEVICE const Score* row_scores(const Params& params, u32 row) {
+  const Score* scores = reinterpret_cast<const Score*>(params.scores) + static_cast<i64>(row) * params.score_stride;
+  return scores + window_start<kMode>(params, row);
 }
 
 // -- output
@@ -314,7 +339,7 @@ DSV4_DEVICE void write_trivial(const Params& params, u32 row, u32 seq_len) {
   for (u32 slot = thread_id(); slot < params.k; slot += kThreads) {
     i32 position = slot < seq_len ? static_cast<i32>(slot) : kNothing;
     if constexpr (kNanPolicy == NanPolicy::drop)
-      if (slot < seq_len && exact_key(load_scalar(row_scores<kMode>(params, row) + slot)) == kNanKey)
+      if (slot < seq_len && exact_key(load_score(row_scores<kMode>(params, row) + slot)) == kNanKey)
         position = kNothing;
     write_slot<kMode>(params, row, slot, position, entry_of<kMode>(params, row, position));
   }
@@ -582,7 +607,7 @@ template <u32 kThreads, u32 kVectors>
 DSV4_DEVICE void load_whole(Batch<kThreads, kVectors>& batch, u32 i, const Row& row, u32 vector) {
   const u32 column = vector * kVector;
   if (column < row.head || column + kVector > row.head + row.length) return;
-  batch.scores[i] = load_vector(row.data + column);
+  batch.scores[i] = load_scores(row.data + column);
   batch.valid |= 0xfu << i * kVector;
 }
 
@@ -597,7 +622,7 @@ DSV4_DEVICE void load_partial(Batch<kThreads, kVectors>& batch, u32 i, const Row
 #pragma unroll
     for (u32 part = 0; part < kVector; ++part) {
       const bool valid = column + part >= row.head && column + part < end;
-      score[part] = load_scalar(row.data + (valid ? column + part : end - 1));
+      score[part] = load_score(row.data + (valid ? column + part : end - 1));
       batch.valid |= static_cast<u32>(valid) << (i * kVector + part);
     }
     batch.scores[i] = Float4{score[0], score[1], score[2], score[3]};
@@ -851,7 +876,7 @@ DSV4_DEVICE Batch<kThreads, kLoads> load_batch(const Row& row, u32 first) {
   const u32 position = vector * kVector - row.head;
   Batch<kThreads, kLoads> batch{ {}, position, position, 0};
 #pragma unroll
-  for (u32 i = 0; i < kLoads; ++i) batch.scores[i] = load_vector(row.data + vector * kVector + i * kThreads * kVector);
+  for (u32 i = 0; i < kLoads; ++i) batch.scores[i] = load_scores(row.data + vector * kVector + i * kThreads * kVector);
   return batch;
 }
 
@@ -1414,7 +1439,7 @@ DSV4_DEVICE bool tie_at(const SharedLegacy& shared, const LegacyTies& ties, u32 
     position = shared.tie_positions[i];
     return true;
   }
-  const float score = load_scalar(ties.row.data + ties.row.head + i);
+  const float score = load_score(ties.row.data + ties.row.head + i);
   key = exact_key(score);
   position = i;
   return legacy_bin(score) == ties.bin;
@@ -1453,16 +1478,16 @@ DSV4_DEVICE void legacy_resolve(SharedLegacy& shared, const LegacyTies& ties, u3
 
 template <Mode kMode, u32 kThreads>
 DSV4_DEVICE void select_legacy(const Params& params, const Row& row, SharedLegacy& shared) {
-  const float* scores = row.data + row.head;
+  const Score* scores = row.data + row.head;
   if (thread_id() == 0) shared.winner_count = shared.tie_count = shared.arrivals = shared.bin = 0;
   legacy_clear<kThreads>(shared);
   for (u32 i = thread_id(); i < row.length; i += kThreads)
-    shared_add(shared.sums[0][legacy_bin(load_scalar(scores + i))], 1);
+    shared_add(shared.sums[0][legacy_bin(load_score(scores + i))], 1);
   block_barrier();
   const u32 bin = legacy_search(shared, params.k);
   const u32 above = shared.sums[0][bin + 1];
   for (u32 i = thread_id(); i < row.length; i += kThreads) {
-    const float score = load_scalar(scores + i);
+    const float score = load_score(scores + i);
     const u32 own = legacy_bin(score);
     if (own > bin) legacy_win(shared, i);
     if (own == bin) {

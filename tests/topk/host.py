@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from dsv4gen.base import paths
@@ -191,7 +192,7 @@ def _argument(name: str, value: Tensor | int) -> np.ndarray[Any, Any] | int:
     """Inputs are read-only for the kernel, so that a write to them is caught where it happens."""
     if isinstance(value, int):
         return value
-    array = value.numpy()
+    array = (value.view(torch.int16) if value.dtype is torch.bfloat16 else value).numpy()
     if name not in ("out", "raw_out"):
         array.flags.writeable = False
     return array

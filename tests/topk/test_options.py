@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import cycle
 
 import pytest
 
 from dsv4gen.base.choices import with_choices
 from dsv4gen.base.errors import VerifyError
 from dsv4gen.reference.topk import Rules
-from dsv4gen.reference.topk_cases import ORDERS, Case, build_problem, option_cases
+from dsv4gen.reference.topk_cases import ORDERS, TAILS, Case, build_problem, option_cases
+from dsv4gen.reference.topk_rows import MODES
+from dsv4gen.reference.topk_scores import SCORES
 from tests.topk.host import HostTopk, labels, only, topk_plan
 
 LABELS = labels(topk_plan())
@@ -82,6 +85,40 @@ def test_nan_is_dropped_and_the_rest_sorted(host: HostTopk, label: str) -> None:
     rules = Rules("high", "drop", "index")
     cases = [option_case(label, *shape, rules, ORDERS[i % 4]) for i, shape in enumerate(NANS)]
     assert host.failures(cases) == []
+
+
+BF16 = (
+    *(("normal", length, 512) for length in (0, 1, 512, 513, 2049, 4096, 8193, 16384, 16385, 40000)),
+    *((scores, 6001, 2048) for scores in SCORES),
+)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_bf16_scores(host: HostTopk, label: str) -> None:
+    """Rows at every alignment of two bytes; rounding to bf16 makes plateaus."""
+    cases = [
+        Case(
+            label,
+            scores,
+            length,
+            k,
+            mode=MODES[i % 5],
+            tail=tail,
+            head=i % 4,
+            page_bits=6,
+            start=i,
+            order=ORDERS[i % 4],
+        )
+        for i, ((scores, length, k), tail) in enumerate(zip(BF16, cycle(TAILS), strict=False))
+    ]
+    assert host.failures([replace(case, score_dtype="bf16") for case in cases]) == []
+
+
+@pytest.mark.parametrize("label", SORTERS[:1])
+def test_bf16_scores_with_rules(host: HostTopk, label: str) -> None:
+    rules = Rules("low", "drop", "index")
+    cases = [option_case(label, *shape, rules, ORDERS[i % 4]) for i, shape in enumerate((*PLATEAUS, *NANS))]
+    assert host.failures([replace(case, score_dtype="bf16") for case in cases]) == []
 
 
 def test_few_numbers_come_first(host: HostTopk) -> None:
