@@ -1,6 +1,6 @@
 """Check and time the loaded top-k kernels on a CUDA card; run by hand, not collected by pytest.
 
-    python tests/device/run_topk.py [--quick] [--only WORD]
+    python tests/device/run_topk.py [--quick] [--only WORD ...]
 
 Needs `generated/<target>` (dsv4gen build --target sm_90) and torch; the generator's packages need not be there.
 Prints a table and writes `topk.json` to the folder $OUT, if set. Exit status 1 when a check fails.
@@ -26,30 +26,30 @@ os.environ.setdefault("DSV4GEN_CACHE_DIR", tempfile.mkdtemp(prefix="dsv4gen-"))
 import torch  # noqa: E402
 
 from dsv4gen.runtime import compilers, driver_backend  # noqa: E402
-from tests.device import topk_checks, topk_costs, topk_split  # noqa: E402
+from tests.device import topk_checks, topk_costs, topk_distributions, topk_matrix, topk_split  # noqa: E402
 
 
 def main() -> int:
     """Run everything that was asked for."""
     parser = argparse.ArgumentParser(description="Check and time the loaded top-k kernels on this card.")
     parser.add_argument("--quick", action="store_true", help="fewer shapes and processes")
-    parser.add_argument("--only", default="", help="only parts whose name holds this word")
+    parser.add_argument("--only", nargs="*", default=[""], help="only parts whose name holds one of these words")
     options = parser.parse_args()
     torch.manual_seed(0)
     report: dict[str, Any] = {"machine": machine(), "checks": {}, "costs": {}}
     print("  ".join(f"{name}: {value}" for name, value in report["machine"].items()))
     failed = False
     for name, check in checks(options.quick).items():
-        if options.only in name:
+        if any(word in name for word in options.only):
             passed, text, seconds = attempt(check)
             failed |= not passed
             report["checks"][name] = {"passed": passed, "text": text, "seconds": round(seconds, 2)}
-            print(f"{'ok  ' if passed else 'FAIL'} {name:18s} {seconds:7.2f} s  {text}")
+            print(f"{'ok  ' if passed else 'FAIL'} {name:18s} {seconds:7.2f} s  {text}", flush=True)
     for name, measure in costs(options.quick).items():
-        if options.only in name:
+        if any(word in name for word in options.only):
             report["costs"][name] = found = measure()
             print(f"\n{name}")
-            print("\n".join(f"  {key:46s} {value:9.2f}" for key, value in found.items()))
+            print("\n".join(f"  {key:72s} {value:9.2f}" for key, value in found.items()), flush=True)
     if os.environ.get("OUT"):
         path = Path(os.environ["OUT"]) / "topk.json"
         path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -73,7 +73,7 @@ def checks(quick: bool) -> dict[str, Callable[[], str]]:
     found: dict[str, Callable[[], str]] = {"cold capture": topk_checks.CHECKS["cold capture"]}
     for variant in ("v2", "v1"):
         found[f"results {variant}"] = lambda variant=variant: with_variant(variant, quick)  # type: ignore[misc]
-    return {**found, **topk_checks.CHECKS, **topk_split.CHECKS}
+    return {**found, **topk_checks.CHECKS, **topk_matrix.CHECKS, **topk_split.CHECKS}
 
 
 def with_variant(variant: str, quick: bool) -> str:
@@ -93,6 +93,8 @@ def costs(quick: bool) -> dict[str, Callable[[], dict[str, float]]]:
         "warm start, ms": lambda: topk_costs.start(False, times),
         "eight cold ranks, ms": topk_costs.eight_cold_ranks,
         "host cost, us per call": topk_costs.host_costs,
+        "distributions": topk_distributions.distributions,
+        "option times": topk_distributions.options,
     }
 
 
