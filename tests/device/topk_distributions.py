@@ -11,7 +11,7 @@ import torch
 import dsv4gen
 from dsv4gen.bench.stopwatch import CudaStopwatch
 from dsv4gen.reference.topk import canonical_keys
-from tests.device.topk_matrix import normal
+from tests.device.topk_matrix import normal, spaces
 
 Make = Callable[[torch.Tensor], torch.Tensor]
 DISTRIBUTIONS: Mapping[str, Make] = {
@@ -71,6 +71,7 @@ def _call(loaded: Any, scores: torch.Tensor, mode: str) -> Callable[[], object]:
         "seq_lens": torch.full((batch,), width, dtype=torch.int32, device="cuda"),
         "out": torch.empty(batch, K, dtype=torch.int32, device="cuda"),
     }
+    given |= spaces(loaded, batch, width, K)
     words = torch.arange(batch, dtype=torch.int32, device="cuda")
     if mode in ("", "packed"):
         pages = width >> PAGE_BITS

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import torch
 
@@ -14,7 +15,7 @@ from dsv4gen.base.errors import VerifyError
 from dsv4gen.reference.topk import CHOICES, Rules, Selection, canonical_keys, check_selection
 from dsv4gen.reference.topk_rows import Rows
 from dsv4gen.reference.topk_scores import SCORES, make_scores
-from tests.device.topk_checks import PAGE_BITS, POISON, Call, make_call
+from tests.device.topk_checks import PAGE_BITS, POISON, Call, make_call, scratch
 
 KS = (512, 1024, 2048)
 FIXED = (
@@ -69,6 +70,12 @@ class Guarded:
             raise VerifyError(f"{name}: words outside of the output changed")
 
 
+def spaces(loaded: Any, batch: int, width: int, k: int) -> dict[str, torch.Tensor]:
+    """Workspaces of a call."""
+    made: dict[str, torch.Tensor] = loaded.op().make_workspaces("cuda", batch=batch, width=width, k=k)
+    return made
+
+
 def normal(batch: int, width: int, seed: int) -> torch.Tensor:
     """N(0, 1) on the card; rows a multiple of four apart, as the indexer lays them out."""
     generator = torch.Generator("cuda").manual_seed(seed)
@@ -109,7 +116,9 @@ def _run_paged(scores: torch.Tensor, lengths: list[int], k: int, shuffled: bool,
     if per_row:
         table = torch.stack([torch.randperm(pages) for _ in range(batch)]).to(torch.int32).cuda()
     seq_lens, guarded = torch.tensor(lengths, dtype=torch.int32, device="cuda"), Guarded(batch, k)
-    dsv4gen.load("topk")(scores, seq_lens, table.contiguous(), guarded.out, page_bits=PAGE_BITS)
+    loaded = dsv4gen.load("topk")
+    space = spaces(loaded, batch, width, k)
+    loaded(scores, seq_lens, table.contiguous(), guarded.out, page_bits=PAGE_BITS, **space)
     guarded.require_untouched("paged")
     inverse = torch.argsort(table.long(), dim=1)
     slots = guarded.out.long()
@@ -122,7 +131,8 @@ def _positions() -> Iterator[tuple[str, int]]:
     for (batch, length), k in product(FIXED, KS):
         scores, guarded = normal(batch, length, length + k), Guarded(batch, k)
         seq_lens = torch.full((batch,), length, dtype=torch.int32, device="cuda")
-        dsv4gen.load("topk", mode="indices")(scores, seq_lens, guarded.out)
+        loaded = dsv4gen.load("topk", mode="indices")
+        loaded(scores, seq_lens, guarded.out, **spaces(loaded, batch, scores.shape[1], k))
         guarded.require_untouched("positions")
         yield f"positions {batch} x {length}, k {k}", judge(guarded.out, scores, seq_lens)
 
@@ -147,6 +157,7 @@ def _run_ragged(windows: tuple[tuple[int, int], ...], k: int, shift: int, *, sta
     before, guarded = scores.clone(), Guarded(len(windows), k)
     loaded = dsv4gen.load("topk", mode="ragged")
     given = {"row_starts": first.contiguous()} if starts else {}
+    given |= spaces(loaded, len(windows), width, k)
     loaded(scores=scores, seq_lens=lengths.contiguous(), out_offsets=offsets, out=guarded.out, **given)
     guarded.require_untouched("ragged")
     if not torch.equal(scores, before):
@@ -165,7 +176,8 @@ def options() -> str:
         rows = torch.stack([make_scores(name, width, k, seed) for seed, name in enumerate(SCORES)])
         call = make_call(mode, rows, torch.full((len(SCORES),), width, dtype=torch.int32), k, odd=number % 2 == 1)
         call = replace(call, rows=_with_dtype(call.rows, dtype))
-        dsv4gen.load("topk", mode=mode, score_dtype=dtype, **vars(rules))(**call.arguments())
+        loaded = dsv4gen.load("topk", mode=mode, score_dtype=dtype, **vars(rules))
+        loaded(**call.arguments(), **scratch(loaded, call))
         check_on_host(call, rules)
         count += len(SCORES)
     return f"{count} rows right with {2 * len(combinations)} combinations"
@@ -190,11 +202,12 @@ def race() -> str:
         scores = kind(normal(batch, width, width))
         seq_lens = torch.full((batch,), width, dtype=torch.int32, device="cuda")
         loaded, guarded = dsv4gen.load("topk", mode="indices"), Guarded(batch, k)
+        space = spaces(loaded, batch, scores.shape[1], k)
         keys = canonical_keys(scores[:, :width])
         best = torch.topk(keys, k, dim=1).values
         for _ in range(16):
             guarded.out.fill_(POISON)
-            loaded(scores, seq_lens, guarded.out)
+            loaded(scores, seq_lens, guarded.out, **space)
             found = keys.gather(1, guarded.out.long().clamp(0, width - 1)).sort(1, descending=True).values
             apart = guarded.out.sort(1).values
             wrong = (found != best).any(1) | (apart[:, 1:] == apart[:, :-1]).any(1)
