@@ -295,6 +295,7 @@ def report(
 @click.option("--pack", "pack_file", type=click.Path(path_type=Path), help="Only write the candidates there.")
 @click.option("--measure", "measure_file", type=click.Path(path_type=Path), help="Only measure this pack.")
 @click.option("--apply", "apply_file", type=click.Path(path_type=Path), help="Only write the YAML of this journal.")
+@_json
 def tune(
     family: str | None,
     words: tuple[str, ...],
@@ -309,6 +310,7 @@ def tune(
     pack_file: Path | None,
     measure_file: Path | None,
     apply_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Find the fastest proven tiles on the card and write specs/tuning/<target>/<family>.yaml for review.
 
@@ -317,7 +319,7 @@ def tune(
     """
     from dsv4gen.bench.cells import Wanted
     from dsv4gen.tune.command import Asked, Sweeping, run
-    from dsv4gen.tune.show import show
+    from dsv4gen.tune.show import exit_status, show, to_json
 
     sizes, options = parse_shape(words)
     held, other = parse_shape(tiles)
@@ -325,7 +327,12 @@ def tune(
         raise UsageError(f"--tile {next(iter(other))}={other[next(iter(other))]} is no number")
     how = Sweeping(Wanted(groups, sizes, options), devices or (0,), seconds or float("inf"), jobs)
     asked = Asked(family, target, kernels, held, journal, pack_file, measure_file, apply_file)
-    sys.exit(show(run(asked, how, lambda text: say(text, "dim"))))
+    done = run(asked, how, lambda text: None if as_json else say(text, "dim"))
+    if as_json:
+        emit_json(to_json(done))
+    else:
+        show(done)
+    sys.exit(exit_status(done))
 
 
 @main.command(name="list")

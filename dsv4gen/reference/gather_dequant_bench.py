@@ -11,7 +11,7 @@ from dsv4gen.base.errors import VerifyError
 from dsv4gen.reference.compare import check_exact
 from dsv4gen.reference.gather_dequant import gather_dequant
 from dsv4gen.reference.paged_bench import few_tokens, random_pool, random_slots, tokens_of, window_slots
-from dsv4gen.reference.workload import Arguments, Call, Request, Workload, unknown_op
+from dsv4gen.reference.workload import Arguments, Call, Request, Workload, agree_exactly, unknown_op
 
 OPS = ("gather", "gather_dual")
 #: bytes of a token that are read, with its index
@@ -47,7 +47,7 @@ def workload(request: Request) -> Workload:
     def judge(_: Arguments, after: Arguments) -> None:
         _check(after, [options["dialect"], options["extra_dialect"]] if two else [options["dialect"]])
 
-    return Workload(tokens * columns * _READ, make, judge, most_sets=256)
+    return Workload(tokens * columns * _READ, make, judge, most_sets=256, agree=agree_exactly)
 
 
 def _check(values: Any, dialects: Sequence[str]) -> None:

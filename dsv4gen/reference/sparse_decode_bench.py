@@ -11,7 +11,7 @@ from dsv4gen.base.errors import VerifyError
 from dsv4gen.reference.compare import check_attention, check_lse
 from dsv4gen.reference.paged_bench import few_tokens, random_pool, random_slots, tokens_of, window_slots
 from dsv4gen.reference.sparse_decode import Scope, attend
-from dsv4gen.reference.workload import Arguments, Call, Request, Workload, agree_in_bfloat16, unknown_op
+from dsv4gen.reference.workload import Arguments, Call, Request, Workload, unknown_op
 
 SCALE = 512**-0.5
 _TOKEN_BYTES = 584
@@ -53,7 +53,7 @@ def workload(request: Request) -> Workload:
         _check(after, options["dialect"], options["extra_dialect"], two)
 
     keys = width + (extra_width if two else 0)
-    return Workload(tokens * (keys * _TOKEN_BYTES + heads * 1024), make, judge, most_sets=300, agree=agree_in_bfloat16)
+    return Workload(tokens * (keys * _TOKEN_BYTES + heads * 1024), make, judge, most_sets=300)
 
 
 def _check(values: Any, dialect: str, extra_dialect: str, two: bool) -> None:

@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
+from typing import Any
 
 from dsv4gen.base import paths
 from dsv4gen.base.errors import EXIT_FINDINGS
 from dsv4gen.base.tiles import tile_words
 from dsv4gen.console import say, table
+from dsv4gen.tune.choose import Choice
 from dsv4gen.tune.command import Done, Outcome
 from dsv4gen.tune.journal import BASE, Entry
 
 
-def show(done: Done) -> int:
-    """Rows, gains and rejected candidates; the exit status."""
+def show(done: Done) -> None:
+    """Rows, gains and rejected candidates."""
     if not done.complete:
         say(f"not finished; {paths.display(done.file)} keeps what was measured, the same command goes on", "bad")
-        return EXIT_FINDINGS
+        return
     if done.outcome is not None:
         show_outcome(done.outcome)
     say(f"wrote {paths.display(done.file)}", "good")
-    return 0
+
+
+def exit_status(done: Done) -> int:
+    """1 where a sweep did not come to its end."""
+    return 0 if done.complete else EXIT_FINDINGS
+
+
+def to_json(done: Done) -> dict[str, Any]:
+    """For other programs."""
+    found: dict[str, Any] = {"file": str(done.file), "complete": done.complete}
+    if done.outcome is not None:
+        kernels = done.outcome.choices.items()
+        found["kernels"] = {kernel: [_row_json(choice) for choice in choices] for kernel, choices in kernels}
+        found["gain"] = gain(done.outcome)
+        found["rejected"] = [asdict(entry) for entry in done.outcome.rejected]
+    return found
+
+
+def _row_json(choice: Choice) -> dict[str, Any]:
+    return {"when": choice.when, "tile": dict(choice.tile), "measured": [asdict(entry) for entry in choice.entries]}
 
 
 def show_outcome(outcome: Outcome) -> None:

@@ -18,7 +18,7 @@ from dsv4gen.tune import command, counts
 from dsv4gen.tune.candidates import spec_of, with_tile
 from dsv4gen.tune.command import Asked, Sweeping, run
 from dsv4gen.tune.journal import Entry, Head, Journal, read_journal
-from dsv4gen.tune.show import gain, show
+from dsv4gen.tune.show import exit_status, gain, show, to_json
 from dsv4gen.tune.workers import _classes
 from tests.tools import need_tool
 
@@ -83,12 +83,16 @@ def test_counts_are_marked_and_leave_out_what_is_wrong(
     assert done.outcome is not None
     ratio = gain(done.outcome)
     assert ratio is not None and ratio < 1
-    assert show(done) == 0
+    show(done)
+    assert exit_status(done) == 0
+    assert to_json(done)["kernels"]["select"][-1]["when"] == "true"
     assert "instructions, emulated" in capsys.readouterr().out
 
 
 def test_a_sweep_that_did_not_end_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert show(command.Done(tmp_path / "a.jsonl", False)) == 1
+    done = command.Done(tmp_path / "a.jsonl", False)
+    show(done)
+    assert exit_status(done) == 1
     assert "the same command goes on" in capsys.readouterr().out
 
 
