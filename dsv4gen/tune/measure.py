@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dsv4gen.base.errors import DsvError
+from dsv4gen.base.errors import DriverError, DsvError
+from dsv4gen.base.tiles import tile_words
 from dsv4gen.bench.cells import Cell, least_sizes
-from dsv4gen.bench.prepare import Prepared, check, cloned_outputs, judge, prepare, request_for
+from dsv4gen.bench.prepare import Prepared, call_on_copies, check, judge, prepare, request_for
 from dsv4gen.bench.stopwatch import Stopwatch
 from dsv4gen.tune.journal import BASE, Entry, Journal
 from dsv4gen.tune.pack import Pack, Variant, changed_options
@@ -77,17 +78,23 @@ class Sweep:
             self._kernel(_Shape(prepared, written, same, changed_options(cell.options, entry)), candidates)
 
     def _is_done(self, first: Entry, work: Sequence[tuple[Any, Sequence[Variant]]]) -> bool:
-        """Whether the journal holds everything of a cell, a finalist of each kernel included."""
-        wanted = [first] + [_entry(first, launch, variant) for launch, found in work for variant in found]
-        found = [self.journal.find(entry) for entry in wanted]
-        return all(entry is not None for entry in found)
+        """Whether the journal holds everything of a cell, finalists of each kernel timed at length."""
+        if self.journal.find(first) is None:
+            return False
+        for launch, candidates in work:
+            found = [self.journal.find(_entry(first, launch, variant)) for variant in candidates]
+            known = [entry for entry in found if entry is not None]
+            if len(known) < len(found) or finalists(known):
+                return False
+        return True
 
     def _candidates(self, kernel: str, tile: Mapping[str, int]) -> list[Variant]:
         return [one for one in self.pack.variants if one.kernel == kernel and dict(one.tile) != dict(tile)]
 
     def _kernel(self, shape: _Shape, candidates: Sequence[Variant]) -> None:
         """All tiles of one kernel on one shape."""
-        timed: list[tuple[float, Variant]] = []
+        by_digest = {variant.digest: variant for variant in candidates}
+        timed: list[Entry] = []
         for variant in candidates:
             entry = replace(shape.base, tile=dict(variant.tile), digest=variant.digest)
             known = self.journal.find(entry)
@@ -95,26 +102,38 @@ class Sweep:
                 if time.monotonic() > self.deadline:
                     return
                 known = self._timed(shape, variant, entry, self.quick)
-                self._add(known)
-            if not known.problem:
-                timed.append((known.value, variant))
-        timed.sort(key=lambda pair: pair[0])
-        for us, variant in timed[:FINALISTS]:
-            entry = replace(shape.base, tile=dict(variant.tile), digest=variant.digest)
-            known = self.journal.find(entry)
-            if us <= CLOSE * timed[0][0] and not (known and known.final) and time.monotonic() <= self.deadline:
-                self._add(self._timed(shape, variant, entry, self.stopwatch, final=True))
+            timed.append(known)
+        for entry in finalists(timed):
+            if time.monotonic() <= self.deadline:
+                self._timed(shape, by_digest[entry.digest], entry, self.stopwatch, final=True)
 
     def _timed(
         self, shape: _Shape, variant: Variant, entry: Entry, stopwatch: Stopwatch, *, final: bool = False
     ) -> Entry:
-        """Check, then time; a wrong result or a failure is the entry's problem. Whatever a kernel raises is."""
+        """Check, time, and write it down; a wrong result is the entry's problem, and so is whatever a kernel raises.
+
+        Raises:
+            DriverError: the device does not answer any more, so nothing after this could be trusted.
+        """
         try:
             kernels = self.load(variant, shape.options)
             _check(shape, kernels, final=final)
-            return replace(entry, value=stopwatch.chained(shape.prepared.thunks(kernels)).us, final=final)
+            entry = replace(entry, value=stopwatch.chained(shape.prepared.thunks(kernels)).us, final=final)
         except Exception as error:
-            return replace(entry, problem=_line(error), final=final)
+            entry = replace(entry, problem=_line(error), final=final)
+        self._add(entry)
+        if entry.problem:
+            self._require_device(entry)
+        return entry
+
+    def _require_device(self, entry: Entry) -> None:
+        try:
+            self.stopwatch.synchronize()
+        except Exception as error:
+            raise DriverError(
+                f"{entry.kernel} with {tile_words(entry.tile)} left the device unusable: {_line(error)}",
+                remedy="run the same command again: the journal goes on without this candidate",
+            ) from error
 
     def _add(self, entry: Entry) -> None:
         self.journal.add(entry)
@@ -131,10 +150,14 @@ class _Shape:
     options: Mapping[str, str]
 
 
+def finalists(entries: Sequence[Entry]) -> list[Entry]:
+    """Those of the fastest few that are close to the fastest and were only timed in passing."""
+    right = sorted((entry for entry in entries if not entry.problem), key=lambda entry: entry.value)
+    return [entry for entry in right[:FINALISTS] if not entry.final and entry.value <= CLOSE * right[0].value]
+
+
 def _entry(first: Entry, launch: Any, variant: Variant) -> Entry:
-    return replace(
-        first, kernel=launch.kernel, bucket=launch.bucket, tile=dict(variant.tile), digest=variant.digest
-    )  # fmt: skip
+    return replace(first, kernel=launch.kernel, bucket=launch.bucket, tile=dict(variant.tile), digest=variant.digest)
 
 
 def _check(shape: _Shape, kernels: Any, *, final: bool) -> None:
@@ -143,10 +166,7 @@ def _check(shape: _Shape, kernels: Any, *, final: bool) -> None:
     Raises:
         VerifyError: a wrong result.
     """
-    call = shape.prepared.sets[0][0]
-    op = kernels.op(call.op)
-    fresh = cloned_outputs(op.table, call.arguments)
-    op.unchecked(**{**call.arguments, **fresh})
+    fresh = call_on_copies(shape.prepared, kernels)
     agree = shape.prepared.workload.agree
     if agree is not None:
         agree(fresh, shape.written)

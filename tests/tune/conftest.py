@@ -67,6 +67,7 @@ class Rig:
 
         class Op:
             table = family.op("gather_dual").table
+            workspaces = ()
 
             @staticmethod
             def explain(**shape: int) -> Any:

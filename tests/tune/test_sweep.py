@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dsv4gen.base.errors import UsageError
+from dsv4gen.base.errors import DriverError, UsageError
 from dsv4gen.base.extensions import spec_folders
 from dsv4gen.emit.build import make_plans
 from dsv4gen.spec import load_specs
@@ -17,6 +17,7 @@ from dsv4gen.tune.candidates import make_pack
 from dsv4gen.tune.journal import BASE, Journal, read_journal
 from dsv4gen.tune.measure import FINALISTS
 from dsv4gen.tune.pack import Pack, read_pack
+from tests.bench.fakes import Clock
 from tests.tune.conftest import Rig
 
 
@@ -72,6 +73,36 @@ def test_an_interrupted_sweep_goes_on_and_loses_nothing(rig: Rig, tmp_path: Path
     rig.timed = []
     assert rig.sweep(2, 3)
     assert rig.timed == []
+
+
+def test_finalists_of_an_interrupted_sweep_are_timed_at_length_later(rig: Rig) -> None:
+    rig.sweep(2)
+    lines = rig.journal.read_text(encoding="utf-8").splitlines()
+    first = next(number for number, line in enumerate(lines) if number > 3 and '"final": true' in line)
+    rig.journal.write_text("\n".join(lines[:first]) + "\n", encoding="utf-8")
+    rig.timed = []
+    assert rig.sweep(2)
+    assert len(rig.timed) == 1 + FINALISTS
+
+
+def test_a_candidate_that_takes_the_device_down_ends_the_run_and_is_skipped_next_time(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fatal = dict(rig.pack.variants[4].tile)
+
+    def synchronize(_: Clock) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    rig.wrong = lambda tile: dict(tile) == fatal
+    with monkeypatch.context() as patch:
+        patch.setattr(Clock, "synchronize", synchronize)
+        with pytest.raises(DriverError, match=r"left the device unusable.*illegal memory"):
+            rig.sweep(2)
+    before = len(read_journal(rig.journal)[1])
+    assert rig.sweep(2)
+    _, entries = read_journal(rig.journal)
+    assert [dict(e.tile) for e in entries if e.problem] == [fatal]
+    assert len(entries) > before
 
 
 def test_the_deadline_ends_a_sweep_between_candidates(rig: Rig) -> None:
