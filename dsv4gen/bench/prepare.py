@@ -92,7 +92,7 @@ def call_on_copies(prepared: Prepared, kernels: Kernels) -> dict[str, Any]:
     call = prepared.sets[0][0]
     op = kernels.op(call.op)
     fresh = cloned_outputs(op.table, call.arguments)
-    op.unchecked(**{**call.arguments, **fresh, **_scratch(op, prepared.request)})
+    op.unchecked(**{**call.arguments, **fresh, **scratch(op, prepared.request)})
     return fresh
 
 
@@ -120,14 +120,14 @@ def cloned_outputs(table: Any, arguments: Arguments) -> dict[str, Any]:
     return found
 
 
-def _scratch(op: Any, request: Request) -> dict[str, Any]:
+def scratch(op: Any, request: Request) -> dict[str, Any]:
     """Workspaces of one call, where its op takes any and the inputs bring none."""
     return op.make_workspaces(request.device, **request.shape) if op.workspaces else {}
 
 
 def _thunk(kernels: Kernels, request: Request, calls: Sequence[Call]) -> Thunk:
     ops = [kernels.op(call.op) for call in calls]
-    bound = [(op.unchecked, {**_scratch(op, request), **call.arguments}) for op, call in zip(ops, calls, strict=True)]
+    bound = [(op.unchecked, {**scratch(op, request), **call.arguments}) for op, call in zip(ops, calls, strict=True)]
     if len(bound) == 1:
         function, arguments = bound[0]
         return lambda: function(**arguments)

@@ -115,7 +115,7 @@ def _compile(job: Job, work: Sequence[tuple[int, Cell]]) -> None:
     """In a process of its own; whatever fails here fails again, and is noted, when it is timed."""
     import torch
 
-    from dsv4gen.bench.prepare import prepare, request_for
+    from dsv4gen.bench.prepare import prepare, request_for, scratch
 
     torch.cuda.set_device(job.device)
     pack = read_pack(job.pack)
@@ -128,10 +128,11 @@ def _compile(job: Job, work: Sequence[tuple[int, Cell]]) -> None:
             if cell.key not in prepared:
                 prepared.clear()
                 request: Request = request_for(cell, pack.base.entry, f"cuda:{job.device}")
-                prepared[cell.key] = prepare(request, pack.base.entry["reference"], 0).sets[0][0]
-            call = prepared[cell.key]
+                prepared[cell.key] = prepare(request, pack.base.entry["reference"], 0)
+            call = prepared[cell.key].sets[0][0]
             options = changed_options(cell.options, pack.base.entry)
-            load(pack.variants[number], options).op(call.op).unchecked(**call.arguments)
+            op = load(pack.variants[number], options).op(call.op)
+            op.unchecked(**{**scratch(op, prepared[cell.key].request), **call.arguments})
             torch.cuda.synchronize()
         except Exception:
             continue
