@@ -170,6 +170,8 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
         yield build_case(shape, names=lengths, dialect="e4m3fnuz", tail="minus_inf", seed=2)
         yield build_case({**shape, "page_size": 5}, names=("misaligned_base",), query_dialect="e4m3fnuz", seed=3)
         yield build_case(shape, names=("empty",))
+    for shape in (step, ragged):
+        yield build_case({**shape, "page_size": 64, "pages": 3}, names=("index_minus_one",), tail="minus_inf", seed=5)
     yield build_case(step, per_row=True, names=lengths, seed=4)
     yield build_case({**step, "heads": 65, "batch": 1, "queries": 1, "table_pages": 3}, names=("duplicate_index",))
     if full:

@@ -99,11 +99,17 @@ def score_rows(
     dim = tl.arange(0, 128)
     for block in range(first_block, last_block):
         key = block * BLOCK_N + tl.arange(0, BLOCK_N)
-        column = key // PAGE_SIZE
-        page = tl.load(table + column, mask=(key < longest) & (column < table_pages), other=-1)
-        valid = (page >= 0) & (page < pages)
+        if PAGE_SIZE % BLOCK_N == 0:
+            # All keys of the block lie on one page: its address is one number, whatever lane asks.
+            column = block // (PAGE_SIZE // BLOCK_N)
+            slot = block % (PAGE_SIZE // BLOCK_N) * BLOCK_N + tl.arange(0, BLOCK_N)
+            page = tl.load(table + column, mask=column < table_pages, other=-1) + tl.zeros([BLOCK_N], tl.int32)
+        else:
+            column = key // PAGE_SIZE
+            slot = key % PAGE_SIZE
+            page = tl.load(table + column, mask=(key < longest) & (column < table_pages), other=-1)
+        valid = (page >= 0) & (page < pages) & (key < longest)
         base = cache + page.to(tl.int64) * page_stride
-        slot = key % PAGE_SIZE
         codes = tl.load((base + slot * 128)[:, None] + dim[None, :], mask=valid[:, None], other=0)
         scales = tl.load((base + PAGE_SIZE * 128).to(tl.pointer_type(tl.float32)) + slot, mask=valid, other=0.0)
         if FP8_DOT:

@@ -50,15 +50,15 @@ FAST_SLACK = 2e-3
 Tile = tuple[int, int, int, int, int]
 #: block_r, block_n, blocks, num_warps, num_stages
 DECODE_TILES: tuple[Tile, ...] = tuple(
-    (1, n, blocks, warps, stages)
-    for n, warps, stages in ((64, 4, 2), (64, 4, 3), (64, 4, 4), (128, 4, 2), (128, 4, 3), (128, 8, 3))
+    (1, 64, blocks, warps, stages)
+    for warps, stages in ((4, 1), (4, 2), (4, 3), (4, 4), (8, 2))
     for blocks in (2, 4, 8, 16, 32)
 )
 PREFILL_TILES: tuple[Tile, ...] = tuple(
-    (rows, n, blocks, warps, stages)
-    for rows, n, warps in ((1, 64, 4), (1, 128, 8), (2, 64, 4), (2, 64, 8), (2, 128, 8), (4, 64, 8))
-    for stages in (2, 3)
-    for blocks in (8, 32)
+    (rows, 64, blocks, warps, stages)
+    for rows, warps in ((1, 4), (2, 4), (2, 8), (4, 8))
+    for stages in (1, 2, 3)
+    for blocks in (16, 32)
 )
 #: requests, rows of each, keys that the last row sees, keys a row adds a quarter of
 PREFILLS = ((1, 2048, 16384), (1, 8192, 2048), (4, 1024, 8192), (1, 4096, 32768))

@@ -22,8 +22,10 @@ from dsv4gen.reference.indexer_logits_cases import (
 )
 
 Check = Callable[[InterpreterWorker, Path], None]
+#: pages that blocks of 16 keys cross; WHOLE has blocks that lie on one page each
 STEP = {"batch": 2, "queries": 3, "heads": 5, "width": 37, "page_size": 8, "pages": 14}
 RAGGED = {"batch": 3, "rows": 7, "heads": 5, "width": 37, "page_size": 8, "pages": 14}
+WHOLE = {**STEP, "page_size": 32, "pages": 7}
 #: block_r, block_n, blocks, num_warps, num_stages: few keys are several blocks and several programs
 SMALL = [2, 16, 2, 4, 1]
 #: a page of 64 keys behind 2^31 bytes of pool, and an output row behind 2^31 elements
@@ -46,9 +48,9 @@ def ordinary(worker: InterpreterWorker, module: Path) -> None:
 
 def invalid_pages(worker: InterpreterWorker, module: Path) -> None:
     """Pages of -1, below it, past the pool, garbage, behind the table; page 0 is NaN."""
-    for shape in (STEP, RAGGED):
+    for shape in (STEP, RAGGED, WHOLE):
         run(worker, module, build_case(shape, names=GARBAGE, tail="minus_inf", tile=SMALL))
-        run(worker, module, build_case({**shape, "table_pages": 3}, tile=SMALL))
+        run(worker, module, build_case({**shape, "table_pages": 1}, tile=SMALL))
 
 
 def lengths(worker: InterpreterWorker, module: Path) -> None:
