@@ -11,7 +11,7 @@ import torch
 from dsv4gen.base.errors import ArgumentError, VerifyError
 from dsv4gen.bench.peers import plain_torch
 from dsv4gen.bench.prepare import Prepared, cloned_outputs, judge, prepare
-from dsv4gen.reference import compress_state
+from dsv4gen.reference import compress_state, indexer_logits
 from dsv4gen.reference.compress import Geometry, rms_norm, rotate
 from dsv4gen.reference.compress_bench import EPS
 from dsv4gen.reference.compress_store import quantizer, store_rows
@@ -85,6 +85,16 @@ def by_heads(made: Prepared) -> Written:
     return written
 
 
+def by_logits(made: Prepared) -> Written:
+    """The reference of the indexer on all rows."""
+    values: Any = dict(made.arguments)
+    out = torch.zeros(values["out"].shape)
+    named = {name: value for name, value in values.items() if name not in ("cache", "out")}
+    run = indexer_logits.decode if made.request.op == "decode" else indexer_logits.prefill
+    run(**named, pool=values["cache"], out=out)
+    return {"out": out}
+
+
 def last_row_lost(written: Written) -> None:
     """The last row of the first output holds what the one before does."""
     first = next(iter(written.values()))
@@ -122,6 +132,10 @@ CASES: list[tuple[str, str, dict[str, int], dict[str, str], Callable[[Prepared],
      last_row_lost),
     ("sparse_decode", "attend", {"tokens": 2, "heads": 8, "width": 7, "page_size": 4, "pages": 9}, {"scopes": "one"},
      by_attention, unwritten),
+    ("indexer_logits", "decode", {"batch": 3, "width": 70, "heads": 4, "queries": 2, "page_size": 8}, {}, by_logits,
+     last_row_lost),
+    ("indexer_logits", "prefill", {"batch": 2, "rows": 6, "width": 70, "heads": 4, "page_size": 8}, {}, by_logits,
+     last_row_lost),
     ("compress", "decode", {"ratio": 4, "batch": 70, "completing": 9}, {}, by_state_machine, other_code),
     ("compress", "decode", {"ratio": 128, "batch": 3, "completing": 3}, {}, by_state_machine, other_code),
     ("compress", "decode", {"ratio": 4, "batch": 2, "completing": 0}, {}, by_state_machine, state_kept),

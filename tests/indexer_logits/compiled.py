@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from dsv4gen.base import paths
@@ -50,31 +50,17 @@ def requests(target: str) -> Mapping[Variant, tuple[Instance, TritonKernel]]:
     return found
 
 
-def compile_requests(work: Mapping[Variant, TritonKernel]) -> dict[Variant, TritonObject]:
-    """Compile; raises on the first that fails."""
-    jobs = [(request, record(variant.target)) for variant, request in work.items()]
-    compiled = {}
-    for variant, finished in zip(work, compile_triton_many(jobs, jobs=1), strict=True):
-        if finished.value is None:
-            raise finished.error or AssertionError(variant)
-        compiled[variant] = finished.value
-    return compiled
-
-
 @lru_cache
 def compile_all(target: str) -> Mapping[Variant, tuple[Instance, TritonObject]]:
-    """Every shipped tile of a target."""
+    """Every shipped tile of a target; raises on the first that fails."""
     wanted = requests(target)
-    built = compile_requests({variant: request for variant, (_, request) in wanted.items()})
-    return {variant: (wanted[variant][0], built[variant]) for variant in wanted}
-
-
-def for_emulation(target: str, **constants: object) -> dict[Variant, TritonKernel]:
-    """The requests with other constants, such as small pages, filled tails, few heads and blocks."""
-    return {
-        variant: replace(request, constexprs={**request.constexprs, **constants})
-        for variant, (_, request) in requests(target).items()
-    }
+    work = [(request, record(target)) for _, request in wanted.values()]
+    compiled = {}
+    for (variant, (instance, _)), finished in zip(wanted.items(), compile_triton_many(work, jobs=1), strict=True):
+        if finished.value is None:
+            raise finished.error or AssertionError(variant)
+        compiled[variant] = (instance, finished.value)
+    return compiled
 
 
 def table() -> str:

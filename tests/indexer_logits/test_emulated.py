@@ -1,42 +1,38 @@
-"""The machine code that Triton makes for AMD targets, executed: matrix instructions on float16 and on FP8 codes."""
+"""indexer_logits as machine code of AMD targets: matrix instructions on float16 and on FP8 codes, and planted defects.
+
+`tests/emulated_triton` runs gfx950 and gfx1201; here are the other targets.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from dsv4gen.reference.indexer_logits_cases import build_case
-from tests.indexer_logits import compiled, emulated
+from dsv4gen.base.errors import EmulationError, VerifyError
+from dsv4gen.emulate.triton import EmulatedWorker
+from tests.emulated_triton.families import require_clean, run_family
+from tests.indexer_logits.checks import CHECKS
+from tests.indexer_logits.modules import module
 from tests.tools import need_module
 
-TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
-STEP = {"batch": 2, "queries": 2, "heads": 11, "width": 80, "page_size": 16, "pages": 9}
-RAGGED = {"batch": 2, "rows": 3, "heads": 11, "width": 80, "page_size": 16, "pages": 9}
-NAMES = (
-    "index_minus_one",
-    "index_past_end",
-    "index_garbage",
-    "length_zero",
-    "length_above_width",
-    "poisoned_slot_zero",
-)
+#: planted defect -> a check that must reject it
+MUTATIONS = {
+    "relu_dropped": "ordinary",
+    "wrong_head": "ordinary",
+    "scale_skipped": "ordinary",
+    "clamp_page": "invalid_pages",
+    "tail_scored": "tails",
+    "first_request": "shared_programs",
+}
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_compiled_kernels_are_right(target: str) -> None:
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1100"])
+def test_every_shipped_kernel_is_right(target: str) -> None:
+    require_clean(run_family("indexer_logits", target))
+
+
+def test_planted_defects_are_rejected() -> None:
     need_module("triton")
-    requests = compiled.for_emulation(target, PAGE_SIZE=16, FILL=True, BLOCK_H=16, BLOCKS=2)
-    built = compiled.compile_requests(requests)
-    assert {variant.fp8 for variant in requests} == (
-        {False, True} if target in ("gfx942", "gfx950", "gfx1201") else {False}
-    )
-    for variant, request in requests.items():
-        dialect, query_dialect = (str(request.constexprs[name]) for name in ("DIALECT", "QUERY_DIALECT"))
-        shape = RAGGED if "prefill" in request.function else STEP
-        case = build_case(shape, names=NAMES, dialect=dialect, query_dialect=query_dialect, tail="minus_inf", seed=9)
-        case = replace(case, name=f"{variant}: {case.name}")
-        order = "descending" if variant.fp8 else "random:1"
-        result = emulated.launch(target, request, built[variant], case, order=order)
-        case.check()
-        assert result.counters["matrix"]
+    with EmulatedWorker("gfx950", 64) as worker:
+        for mutation, check in MUTATIONS.items():
+            with pytest.raises((VerifyError, EmulationError)):
+                CHECKS[check](worker, module("gfx950", mutation))
