@@ -55,6 +55,12 @@ def load_tile(data, scale_row, valid, bias, DIALECT: tl.constexpr, NATIVE: tl.co
     tail = (data + 448).to(tl.pointer_type(tl.uint16))
     rope = tl.load(tail[:, None] + lane[None, :], mask=valid[:, None], other=0)
 
+    return dequantize(codes, scales, rope, bias, DIALECT, NATIVE, ROWS)
+
+@triton.jit
+def dequantize(codes, scales, rope, bias, DIALECT: tl.constexpr, NATIVE: tl.constexpr, ROWS: tl.constexpr):
+    """bf16 [ROWS, 512] of codes [ROWS, 8, 64], scale bytes [ROWS] and bf16 values [ROWS, 64] as integers."""
+    group = tl.arange(0, 8)
     # The last group's codes are the first half of the bf16 part, read for nothing: it is replaced below.
     byte = ((scales[:, None] >> (group * 8).to(tl.uint64)[None, :]) & 0xFF).to(tl.uint32)
     # As a shift into the exponent field reads 0 as 0.0 and 255 as infinity, the top mantissa bit repairs both.

@@ -62,6 +62,12 @@ def load_tile(data, scale_row, valid, bias, ROWS: tl.constexpr):
     tail = (data + 448).to(tl.pointer_type(tl.uint64))
     rope = tl.load(tail[:, None] + word[None, :], mask=valid[:, None], other=0)
 
+    return dequantize(codes, scales, rope, bias, ROWS)
+
+@triton.jit
+def dequantize(codes, scales, rope, bias, ROWS: tl.constexpr):
+    """bf16 [ROWS, 512] of words of codes [ROWS, 8, 16], scale bytes [ROWS] and bf16 values [ROWS, 16]."""
+    group = tl.arange(0, 8)
     # The last group's words are the first half of the bf16 part, read as codes for nothing: they are replaced by
     # the bf16 values themselves, times 1.
     is_rope = group == 7
