@@ -33,7 +33,7 @@ def workload(request: Request) -> Workload:
         "lse": torch.empty(tokens, heads, device=device),
         "scale": SCALE,
     }
-    two = options["scopes"] == "two" and extra_pages > 0
+    two = options["scopes"] == "two" and extra_pages > 0 and extra_width > 0
     if two:
         shared["extra_cache"] = random_pool(extra_pages, extra_page_size, options["extra_dialect"], device)
         shared["extra_page_size"] = extra_page_size
@@ -53,7 +53,8 @@ def workload(request: Request) -> Workload:
         _check(after, options["dialect"], options["extra_dialect"], two)
 
     keys = width + (extra_width if two else 0)
-    return Workload(tokens * (keys * _TOKEN_BYTES + heads * 1024), make, judge, most_sets=300)
+    set_bytes, unit = tokens * (keys * _TOKEN_BYTES + heads * 1024), ("KV token", tokens * keys)
+    return Workload(set_bytes, make, judge, most_sets=300, unit=unit)
 
 
 def _check(values: Any, dialect: str, extra_dialect: str, two: bool) -> None:

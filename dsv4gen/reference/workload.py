@@ -116,6 +116,7 @@ class Workload:
         most_sets: sets that are worth their memory.
         agree: takes what a call wrote and what the same call wrote with another tile, and raises VerifyError where
             rounding cannot explain a difference; None where the judge looks at everything.
+        unit: what counts of instructions are divided by, and how many of it a call has; no name for nothing.
     """
 
     set_bytes: int
@@ -123,6 +124,7 @@ class Workload:
     judge: Callable[[Arguments, Arguments], None]
     most_sets: int = 64
     agree: Callable[[Arguments, Arguments], None] | None = agree_closely
+    unit: tuple[str, int] = ("", 1)
 
 
 def unknown_op(request: Request, known: Sequence[str]) -> ArgumentError:

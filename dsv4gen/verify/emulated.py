@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,18 @@ from dsv4gen.base import extensions
 from dsv4gen.base.errors import EmulationError, UsageError, VerifyError, did_you_mean
 from dsv4gen.console import say, table
 from dsv4gen.emit.build import make_plans
+from dsv4gen.emit.manifest import family_json
 from dsv4gen.emit.select import select_targets
 from dsv4gen.emulate.amdgcn import Kernel
+from dsv4gen.emulate.triton import Launch
+from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.reference.workload import Request, Workload
+from dsv4gen.runtime.dispatch import complete_options
 from dsv4gen.spec import load_specs
-from dsv4gen.target import resolve_target
+from dsv4gen.target import TargetRecord, resolve_target
 from dsv4gen.verify.amdgcn import AmdgcnFamily
+from dsv4gen.verify.count_tables import NO_LINE, by_function, kind_of
+from dsv4gen.verify.triton_machine import TritonMachine
 
 #: verdict on a kernel whose results nothing is compared with
 CLEAN = "clean: no race, no access out of bounds"
@@ -32,6 +40,8 @@ class LaunchCounts:
     instructions: int
     counters: Mapping[str, int]
     seconds: float
+    #: where the text has debug lines: function of the module -> counts by kind of instruction
+    functions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -44,10 +54,15 @@ class Emulation:
     launches: tuple[LaunchCounts, ...]
     problem: str
     verdict: str = "right: equal to the reference, no race, no access out of bounds"
+    #: what counts are also given for one of, and how many of it the call has
+    unit: tuple[str, int] = ("", 1)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `--json`."""
-        launches = [{**vars(launch), "counters": dict(launch.counters)} for launch in self.launches]
+        launches = [
+            {**vars(launch), "counters": dict(launch.counters), "functions": dict(launch.functions)}
+            for launch in self.launches
+        ]
         return {**vars(self), "launches": launches}
 
     def show(self) -> None:
@@ -57,6 +72,9 @@ class Emulation:
             grid = " x ".join(map(str, launch.grid))
             say(f"launch {launch.symbol} grid {grid} block {launch.block}: {launch.instructions:,} wave instructions")
             table(("counter", "count"), sorted(launch.counters.items()))
+            if launch.functions:
+                say()
+                table(*by_function(launch.functions, *self.unit))
         if self.problem:
             say(f"WRONG: {self.problem}", "bad")
         else:
@@ -80,8 +98,10 @@ def emulate_shape(
     if record.detect.api != "hip":
         raise UsageError(f"{target} is no AMD target; the emulator runs AMD machine code", remedy="try --target gfx950")
     (plan,) = make_plans(specs, name, [family])
+    if plan.language == "triton":
+        return emulate_triton(plan, record, op or plan.ops[0].name, shape, options, order)
     cases = importlib.import_module(f"dsv4gen.reference.{plan.reference}_cases")
-    if plan.language != "hip_cuda" or not hasattr(cases, "shape_case"):
+    if not hasattr(cases, "shape_case"):
         raise UsageError(f"{family} has no calls by shape yet", remedy=f"run: dsv4gen verify --family {family}")
     case = cases.shape_case(op or plan.ops[0].name, shape, options)
     oracle = AmdgcnFamily(plan, record)
@@ -94,6 +114,62 @@ def emulate_shape(
         LaunchCounts(x.symbol, x.grid, x.block, r.instructions, r.counters, r.seconds) for x, r in oracle.results
     )
     return Emulation(family, record.device, case.name, launches, problem)
+
+
+def emulate_triton(
+    plan: FamilyPlan,
+    record: TargetRecord,
+    op: str,
+    shape: Mapping[str, int],
+    options: Mapping[str, str],
+    order: str,
+) -> Emulation:
+    """Run one call of a Triton family with the inputs that `bench` times; counts by function of the module.
+
+    Raises:
+        UsageError: a family without such inputs.
+        ArgumentError: a size or an option that the op does not have.
+        ToolMissing: no Triton.
+    """
+    request = Request(plan.family, op, shape, complete_options(family_json(plan), options), plan.constants, "cpu")
+    work = _workload(plan, request)
+    call = work.make()[0]
+    before = {name: value.clone() if hasattr(value, "clone") else value for name, value in call.arguments.items()}
+    problem = ""
+    with TritonMachine(plan, record, lines=True) as machine:
+        taken = machine.parameters(op)
+        chosen = {name: value for name, value in request.options.items() if name in taken}
+        try:
+            machine.call(op, {**chosen, **call.arguments}, order)
+            work.judge(before, call.arguments)
+        except (VerifyError, EmulationError) as error:
+            problem = str(error)
+        launches = tuple(_counts(machine, launch) for launch in machine.launches)
+    title = " ".join([op, *(f"{name}={value}" for name, value in {**shape, **options}.items())])
+    return Emulation(plan.family, record.device, title, launches, problem, unit=work.unit)
+
+
+def _workload(plan: FamilyPlan, request: Request) -> Workload:
+    import torch
+
+    try:
+        module = importlib.import_module(f"dsv4gen.reference.{plan.reference}_bench")
+    except ModuleNotFoundError:
+        remedy = f"run: dsv4gen verify --family {plan.family}"
+        raise UsageError(f"{plan.family} has no calls by shape yet", remedy=remedy) from None
+    torch.manual_seed(0)
+    work: Workload = module.workload(request)
+    return work
+
+
+def _counts(machine: TritonMachine, launch: Launch) -> LaunchCounts:
+    functions: dict[str, Counter[str]] = {}
+    for entry in launch.lines:
+        name = machine.function_at(entry.lines[0]) if entry.lines else ""
+        functions.setdefault(name or NO_LINE, Counter())[kind_of(entry.kind)] += entry.count
+    return LaunchCounts(
+        launch.function, launch.grid, launch.block, launch.instructions, launch.counters, launch.seconds, functions
+    )
 
 
 def emulate_code_object(

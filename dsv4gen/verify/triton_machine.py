@@ -6,9 +6,10 @@ is one of these when its function, warps and constants are, whatever strides and
 
 from __future__ import annotations
 
+import ast
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -78,14 +79,35 @@ class TritonMachine:
             EmulationError: a kernel misbehaved; with the template's lines.
             ArgumentError: the launcher refused the call.
         """
-        self._worker.order = order
-        arguments = cast(dict[str, Any], dict(case.arguments))
-        try:
-            self._worker.call(self._module, case.op, timeout_s=TIME_LIMIT_S, **arguments)
-        except EmulationError as error:
-            raise EmulationError(self._at_template_lines(error.message), remedy=error.remedy) from error
+        self.call(case.op, case.arguments, order)
         case.check()
         return self.launches
+
+    def call(self, op: str, arguments: Mapping[str, object], order: str = "ascending") -> None:
+        """Execute one call of a launch function.
+
+        Raises:
+            EmulationError: a kernel misbehaved; with the template's lines.
+            ArgumentError: the launcher refused the call.
+        """
+        self._worker.order = order
+        try:
+            self._worker.call(self._module, op, timeout_s=TIME_LIMIT_S, **cast(dict[str, Any], dict(arguments)))
+        except EmulationError as error:
+            raise EmulationError(self._at_template_lines(error.message), remedy=error.remedy) from error
+
+    def parameters(self, op: str) -> list[str]:
+        """The parameters of a launch function."""
+        function = next(f for f in self._functions() if f.name == op)
+        return [parameter.arg for parameter in (*function.args.args, *function.args.kwonlyargs)]
+
+    def function_at(self, line: int) -> str:
+        """The function of the module that a line belongs to, or an empty string."""
+        found = (f.name for f in self._functions() if f.lineno <= line <= (f.end_lineno or 0))
+        return next(found, "")
+
+    def _functions(self) -> Iterator[ast.FunctionDef]:
+        return (node for node in ast.parse(self.file.text).body if isinstance(node, ast.FunctionDef))
 
     def labels(self) -> list[str]:
         """A name for each shipped combination."""

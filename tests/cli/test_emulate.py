@@ -10,8 +10,9 @@ from click.testing import CliRunner, Result
 
 from dsv4gen.cli import main
 from dsv4gen.verify.amdgcn import AmdgcnFamily
+from dsv4gen.verify.triton_machine import TritonMachine
 from tests.amdgcn.compiled import compile_hip
-from tests.tools import need_tool
+from tests.tools import need_module, need_tool
 
 
 def emulate(*words: str) -> Result:
@@ -41,6 +42,38 @@ def test_a_planted_defect_is_reported_with_exit_code_1(monkeypatch: pytest.Monke
     assert "LDS race" in done.output
 
 
+SPARSE = ("tokens=2", "heads=16", "width=40", "page_size=64", "pages=2", "extra_width=24", "extra_pages=2")
+
+
+def test_a_triton_family_is_right_and_counted_by_function() -> None:
+    need_module("triton")
+    done = CliRunner().invoke(main, ["emulate", "sparse_decode", "--target", "gfx1201", "--json", *SPARSE])
+    assert done.exit_code == 0, done.output
+    outcome = json.loads(done.stdout)
+    assert (outcome["problem"], outcome["unit"]) == ("", ["KV token", 128])
+    launch, merge = outcome["launches"]
+    assert merge["symbol"] == "merge_parts"
+    functions = launch["functions"]
+    assert (launch["symbol"], launch["block"]) == ("attend_scopes", 256)
+    assert sum(sum(counts.values()) for counts in functions.values()) == launch["instructions"]
+    assert functions["attend_block"]["matrix"] == launch["counters"]["matrix"] > 0
+    assert functions["dequantize"]["vector"] > functions["load_tile"]["vector"] > 0
+
+
+def test_a_defect_of_a_triton_family_is_reported_with_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_module("triton")
+    real = TritonMachine.__init__
+    monkeypatch.setattr(
+        TritonMachine,
+        "__init__",
+        lambda self, plan, record, lines: real(self, plan, record, frozenset({"unmasked_logits"}), lines=lines),
+    )
+    done = CliRunner().invoke(main, ["emulate", "sparse_decode", "--target", "gfx950", *SPARSE])
+    assert done.exit_code == 1
+    assert "WRONG: " in done.output and "lse" in done.output
+    assert "dequantize" in done.output and "all per KV token" in done.output
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -48,6 +81,9 @@ def test_a_planted_defect_is_reported_with_exit_code_1(monkeypatch: pytest.Monke
         (("topk", "--target", "sm_90"), "is no AMD target"),
         (("tpk", "--target", "gfx950"), "did you mean 'topk'?"),
         (("topk", "--target", "gfx950", "rows=3"), "no size or option 'rows'"),
+        (("sparse_decode", "--target", "gfx950", "rows=3"), "no size 'rows'"),
+        (("sparse_decode", "--target", "gfx950", "heads=3"), "no value for tokens, width"),
+        (("sparse_decode", "--target", "gfx950", "--op", "attends"), "no inputs to time 'attends'"),
         (("--hsaco", "nowhere.hsaco", "--kernel", "x"), "cannot read nowhere.hsaco"),
         (("--hsaco", "k.hsaco", "--kernel", "x", "--grid", "4,x"), "--grid '4,x' is not X, X,Y or X,Y,Z"),
         (("--hsaco", "k.hsaco", "--kernel", "x", "--grid", "0"), "--grid '0' is not X, X,Y or X,Y,Z"),
