@@ -81,6 +81,8 @@ class Case:
         where = f"head {self.head}, seq_stride {self.seq_stride}, page_bits {self.page_bits}, {self.order}"
         where += f", start {self.start}" if self.mode in WINDOWED else ""
         where += ", mapped" if self.mode == "packed" and self.mapped else ""
+        where += "" if self.score_dtype == "f32" else f", {self.score_dtype}"
+        where += "" if self.score_dtype == "f32" else f", {self.score_dtype}"
         where += "".join(
             f", {name} {choice}" for name, choice in vars(self.rules).items() if choice != getattr(topk.ANY, name)
         )
@@ -217,6 +219,20 @@ def option_cases(kernels: Sequence[str]) -> list[Case]:
     return [case for case in cases if (case.rules, case.score_dtype) != (topk.ANY, "f32")]
 
 
+def few_option_cases(kernel: str) -> list[Case]:
+    """Every choice once or twice: each combination is compiled on its own, so `verify` runs few."""
+    chosen = (
+        (topk.Rules("low", "drop", "index"), "f32", "nan_4096"),
+        (topk.Rules("high", "lowest", "none"), "bf16", "zeros_60"),
+        (topk.Rules("none", "drop", "none"), "bf16", "fewer_numbers_than_k"),
+        (topk.Rules("none", "lowest", "index"), "f32", "normal"),
+    )
+    return [
+        Case(kernel, scores, 8193, 512, mode="packed", head=1, page_bits=4, start=3, rules=rules, score_dtype=dtype)
+        for rules, dtype, scores in chosen
+    ]
+
+
 def build_problem(case: Case) -> Problem:
     """Tensors for a case; the same for the same case."""
     windowed = case.mode in WINDOWED
@@ -322,7 +338,8 @@ def verification_cases(*, full: bool) -> Iterator[Call]:
     """Calls for `verify`: the covering design, or every (scores, length, k)."""
     cases = full_cases(["select"]) if full else covering_cases(["select"])
     long_rows = (Case("select", "normal", length, 2048, mode=mode) for length in LONG_LENGTHS for mode in MODES)
-    return (Call(case, build_problem(case)) for case in chain(long_rows, cases, option_cases(["select"])))
+    options = option_cases(["select"]) if full else few_option_cases("select")
+    return (Call(case, build_problem(case)) for case in chain(long_rows, cases, options))
 
 
 def _case(row: Row) -> Case:
