@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ class Explanation:
     floor_bytes: int
     floor_text: str
     spec: str
+    workspaces: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `--json`."""
@@ -61,6 +62,8 @@ class Explanation:
             say()
             table(("refused tile", "why"), self.refused_tiles)
         say()
+        for line in self.workspaces:
+            say(f"memory   {line}")
         say(f"floor    {self.floor_bytes:,} bytes moved at least: {self.floor_text}")
         say(f"spec     {self.spec}")
 
@@ -108,6 +111,7 @@ def explain_shape(
         floor_bytes=int(evaluate_json(entry["floors"]["bytes"]["tree"], names)),
         floor_text=entry["floors"]["bytes"]["text"],
         spec=entry["spec"],
+        workspaces=tuple(_workspaces(entry["ops"][op], decision, {**names, **decision.shape})),
     )
 
 
@@ -124,6 +128,15 @@ def _fresh_manifest(family: str, target: str) -> Manifest:
     (name, *_) = select_targets([target])
     plans = make_plans(specs, name, [family])
     return make_manifest(plans[0].target, [family], plan_files(plans))
+
+
+def _workspaces(op: Mapping[str, Any], decision: Decision, names: Mapping[str, Any]) -> Iterator[str]:
+    """What the taken path needs of the caller, in words."""
+    for space in op["workspaces"]:
+        if decision.path in space["paths"]:
+            size = int(evaluate_json(space["bytes"]["tree"], names))
+            rule = f"{space['init']} before the first call, {space['restore']} after each, one per {space['scope']}"
+            yield f"{space['name']}: {size:,} bytes of the caller's, {space['bytes']['text']}; {rule}"
 
 
 def _row_paths(entry: Mapping[str, Any], kernel: str, tile: Mapping[str, int]) -> list[tuple[str, str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsv4gen.reference.covering import covering_design
+from dsv4gen.reference.topk import ANY, Rules
 from dsv4gen.reference.topk_cases import LEVELS, ORDERS, Case
 from dsv4gen.reference.topk_rows import MODES
 from dsv4gen.reference.topk_scores import SCORES
@@ -76,6 +77,17 @@ def test_any_number_of_blocks_and_padded_rows(wave: int, blocks: int, monkeypatc
 def test_lengths_around_the_end_of_a_single_block(wave: int, head: int) -> None:
     edges = [Case("split", "normal", 16384 - head + step, 512, head=head) for step in (-1, 0, 1)]
     assert failures(split_host(wave), edges, ("ascending",)) == []
+
+
+@pytest.mark.parametrize("score_dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("rules", [ANY, Rules(nan_policy="drop")], ids=["lowest", "drop"])
+def test_other_scores_and_other_rules_for_nan(score_dtype: str, rules: Rules) -> None:
+    kinds = (("nan_1", 512), ("nan_4096", 2048), ("nan_all", 512), ("fewer_numbers_than_k", 2048), ("one_bin", 1024))
+    cases = [
+        Case("split", kind, 30001, k, "dual", head=1, page_bits=4, score_dtype=score_dtype, rules=rules)
+        for kind, k in kinds
+    ]
+    assert failures(split_host(64), cases, ("random:1",)) == []
 
 
 @pytest.mark.parametrize("wave", WAVES)

@@ -9,6 +9,7 @@ import pytest
 from dsv4gen.base.manifest import Manifest
 from dsv4gen.emit.build import make_plans
 from dsv4gen.emit.manifest import make_manifest, plan_files
+from dsv4gen.report.explain import explain_shape
 from dsv4gen.runtime.dispatch import Decision, decide, usual_facts, with_dies
 from tests.topk.host import topk_specs
 
@@ -66,3 +67,11 @@ def test_grids_are_never_too_high_and_an_empty_batch_has_none() -> None:
         for batch in (1, units // 4 or 1):
             launches = decision("sm_80", batch, 1 << 22, units=units).launches
             assert all(1 <= launch.grid[1] <= 2048 for launch in launches)
+
+
+def test_explain_says_what_memory_a_call_needs() -> None:
+    shape = {"width": 131072, "k": 512}
+    (line,) = explain_shape("topk", "gfx950", None, {**shape, "batch": 3}, {"mode": "indices"}).workspaces
+    assert line.startswith("workspace: 98,688 bytes of the caller's, batch * 32896; zero before")
+    assert "per stream" in line
+    assert explain_shape("topk", "gfx950", None, {**shape, "batch": 99}, {"mode": "indices"}).workspaces == ()
