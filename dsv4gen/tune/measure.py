@@ -76,6 +76,15 @@ class Sweep:
             same = replace(first, kernel=launch.kernel, tile=dict(launch.tile), bucket=launch.bucket)
             self._add(replace(same, value=base_us, final=True))
             self._kernel(_Shape(prepared, written, same, changed_options(cell.options, entry)), candidates)
+        self._again(first, [launch for launch, _ in work], self.stopwatch.chained(prepared.thunks(kernels)).us, base_us)
+
+    def _again(self, first: Entry, launches: Sequence[Any], us: float, before: float) -> None:
+        """The spec's tile timed once more, after everything else: a shape's first timing may come out too slow."""
+        if us < before:
+            self._add(replace(first, value=us, final=True))
+            for launch in launches:
+                same = replace(first, kernel=launch.kernel, tile=dict(launch.tile), bucket=launch.bucket)
+                self._add(replace(same, value=us, final=True))
 
     def _is_done(self, first: Entry, work: Sequence[tuple[Any, Sequence[Variant]]]) -> bool:
         """Whether the journal holds everything of a cell, finalists of each kernel timed at length."""

@@ -30,6 +30,7 @@ def test_every_proven_tile_is_measured_on_every_shape(rig: Rig, pack: Pack) -> N
     }
     assert {e.shape["tokens"] for e in entries} == {2, 3}
     assert sum(e.kernel == BASE for e in entries) == 2
+    assert [tile for tile, _ in rig.timed].count({}) == 4
     assert all(e.final for e in entries if e.kernel == BASE)
     finals = [e for e in entries if e.kernel == "dual" and e.final and e.shape["tokens"] == 2]
     assert 1 < len(finals) <= FINALISTS + 1
@@ -44,6 +45,16 @@ def test_a_planted_wrong_candidate_is_never_timed_whatever_its_speed(rig: Rig) -
     wrong = [e for e in entries if e.tile in planted]
     assert wrong and all("differs from what the untuned kernel wrote" in e.problem for e in wrong)
     assert not [tile for tile, _ in rig.timed if tile in planted]
+
+
+def test_the_lower_of_two_times_of_the_specs_tile_counts(rig: Rig) -> None:
+    base: list[float] = [9.0, 5.0]
+    rig.speed = lambda tile, _: base.pop(0) if not tile else 6.0
+    rig.sweep(2)
+    _, entries = read_journal(rig.journal)
+    assert [e.value for e in entries if e.kernel == BASE] == [9.0, 5.0]
+    own = [e for e in entries if e.kernel == "dual" and e.tile not in [dict(one.tile) for one in rig.pack.variants]]
+    assert [e.value for e in own] == [9.0, 5.0]
 
 
 def test_a_wrong_untuned_kernel_stops_the_shape(rig: Rig) -> None:
@@ -82,7 +93,7 @@ def test_finalists_of_an_interrupted_sweep_are_timed_at_length_later(rig: Rig) -
     rig.journal.write_text("\n".join(lines[:first]) + "\n", encoding="utf-8")
     rig.timed = []
     assert rig.sweep(2)
-    assert len(rig.timed) == 1 + FINALISTS
+    assert len(rig.timed) == 2 + FINALISTS
 
 
 def test_a_candidate_that_takes_the_device_down_ends_the_run_and_is_skipped_next_time(
