@@ -35,7 +35,7 @@ def test_sizes_select_and_a_shape_of_ones_own_is_timed_as_given() -> None:
     found = cells_of("topk", TOPK, wanted(batch=8, k=512))
     assert {cell.shape["batch"] for cell in found} == {8} and len(found) == 7
     (given,) = cells_of("topk", TOPK, wanted(batch=3, width=5000, mode="dual"))
-    assert given.group == "given" and given.shape["width"] == 5000 and given.options == {"mode": "dual"}
+    assert given.group == "given" and given.shape["width"] == 5000 and given.options["mode"] == "dual"
 
 
 def test_floors_are_those_of_the_list_or_of_the_family() -> None:
