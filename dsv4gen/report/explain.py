@@ -8,9 +8,10 @@ from typing import Any
 
 from dsv4gen.base import extensions
 from dsv4gen.base.errors import UsageError, did_you_mean
-from dsv4gen.base.expression_json import evaluate_json
+from dsv4gen.base.expression_json import evaluate_json, names_json
 from dsv4gen.base.manifest import Manifest
 from dsv4gen.base.tiles import tile_words
+from dsv4gen.bench.cells import least_sizes
 from dsv4gen.console import say, table
 from dsv4gen.runtime.dispatch import Decision, decide, usual_facts, with_facts
 
@@ -26,7 +27,7 @@ class Explanation:
     proofs: tuple[tuple[str, ...], ...]
     other_proofs: int
     refused_tiles: tuple[tuple[str, str], ...]
-    floor_bytes: int
+    floor_bytes: int | None
     floor_text: str
     spec: str
     workspaces: tuple[str, ...] = ()
@@ -64,7 +65,8 @@ class Explanation:
         say()
         for line in self.workspaces:
             say(f"memory   {line}")
-        say(f"floor    {self.floor_bytes:,} bytes moved at least: {self.floor_text}")
+        moved = "" if self.floor_bytes is None else f"{self.floor_bytes:,} bytes moved at least: "
+        say(f"floor    {moved}{self.floor_text}")
         say(f"spec     {self.spec}")
 
 
@@ -91,6 +93,7 @@ def explain_shape(
     sizes = with_facts(entry, op, shape, usual_facts(manifest))
     decision = decide(family, entry, manifest.target["name"], op, sizes, options)
     names = {**entry["constants"], **shape, **decision.options}
+    floor_bytes, floor_text = _floor(entry, op, {**_absent(entry), **names})
     kernels = {launch.kernel: launch for launch in decision.launches}
     subjects = {
         f"{family}.{op}",
@@ -108,11 +111,28 @@ def explain_shape(
             for name in kernels
             for tile in entry["kernels"][name]["refused_tiles"]
         ),
-        floor_bytes=int(evaluate_json(entry["floors"]["bytes"]["tree"], names)),
-        floor_text=entry["floors"]["bytes"]["text"],
+        floor_bytes=floor_bytes,
+        floor_text=floor_text,
         spec=entry["spec"],
         workspaces=tuple(_workspaces(entry["ops"][op], decision, {**names, **decision.shape})),
     )
+
+
+def _floor(entry: Mapping[str, Any], op: str, names: Mapping[str, Any]) -> tuple[int | None, str]:
+    """The bytes that a call of the op moves at least, with their formula; or None, with the reason."""
+    lists = [shapes for shapes in entry["bench"].values() if shapes["op"] == op]
+    if not lists and op != next(iter(entry["ops"])):
+        return None, f"the spec states none for {op}"
+    formula = (lists[0] if lists else entry)["floors"]["bytes"]
+    missing = sorted({name for name in names_json(formula["tree"]) if name not in names})
+    if missing:
+        return None, f"needs {', '.join(missing)}: {formula['text']}"
+    return int(evaluate_json(formula["tree"], names)), formula["text"]
+
+
+def _absent(entry: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes that may be 0, as a second cache may be: that is what they are where a shape leaves them out."""
+    return {axis: 0 for axis, least in least_sizes(entry).items() if least == 0}
 
 
 def _fresh_manifest(family: str, target: str) -> Manifest:

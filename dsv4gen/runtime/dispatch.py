@@ -101,9 +101,9 @@ def decide(
         considered, path = _choose_path(family["ops"][op]["paths"], variant, names, disabled or {})
         launches = tuple(_plan_launch(family, launch, names, chosen_options) for launch in path["launches"])
     except ExpressionError as error:
-        raise ArgumentError(
-            error.message, remedy=f"give every size: {', '.join((*host_axes(family), *RUNTIME_FACTS))}"
-        ) from None
+        missing = [name for name in sizes_read(family, op) if name not in shape]
+        remedy = f"give every size that {op} reads; missing: {', '.join(missing)}" if missing else ""
+        raise ArgumentError(error.message, remedy=remedy) from None
     return Decision(
         family=family_name,
         op=op,
@@ -132,6 +132,12 @@ def names_read(family: Json, op: Json) -> set[str]:
         trees += [bucket["when"]["tree"] for bucket in family["kernels"][launch["kernel"]]["buckets"]]
     trees += [entry["bytes"]["tree"] for entry in op["workspaces"]]
     return {name for tree in trees for name in names_json(tree)}
+
+
+def sizes_read(family: Json, op: str) -> list[str]:
+    """Axes and facts of the device that the op's decision depends on, in the spec's order."""
+    read = names_read(family, family["ops"][op])
+    return [name for name in (*host_axes(family), *RUNTIME_FACTS) if name in read]
 
 
 def with_facts(family: Json, op_name: str, shape: Shape, facts: Shape) -> dict[str, int]:
@@ -165,6 +171,8 @@ def complete_options(family: Json, options: Mapping[str, str]) -> dict[str, str]
     """
     declared: Json = family["options"]
     for name, value in options.items():
+        if name in family["axes"] and isinstance(value, str):
+            raise ArgumentError(f"{name}={value!r} is not a whole number", remedy=family["axes"][name]["doc"])
         if name not in declared:
             known = ", ".join(declared) or "none"
             raise ArgumentError(f"no option {name!r}{did_you_mean(name, declared)}; options: {known}")

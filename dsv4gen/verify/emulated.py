@@ -102,7 +102,7 @@ def emulate_shape(
         return emulate_triton(plan, record, op or plan.ops[0].name, shape, options, order)
     cases = importlib.import_module(f"dsv4gen.reference.{plan.reference}_cases")
     if not hasattr(cases, "shape_case"):
-        raise UsageError(f"{family} has no calls by shape yet", remedy=f"run: dsv4gen verify --family {family}")
+        raise UsageError(f"{family} has no calls by shape yet", remedy=f"run: dsv4gen verify -t {name} -f {family}")
     case = cases.shape_case(op or plan.ops[0].name, shape, options)
     oracle = AmdgcnFamily(plan, record)
     problem = ""

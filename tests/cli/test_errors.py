@@ -23,6 +23,12 @@ def copy(tmp_path: Path) -> Copy:
         (["explain", "topk", "--target", "gfx950", "batch"], 2, "'batch' is not KEY=VALUE"),
         (["explain", "topk", "--target", "gfx950", "batch=1", "widht=3", "k=3"], 3, "did you mean 'width'?"),
         (["explain", "topk", "--target", "gfx950", "batch=1", "k=3"], 3, "no value for 'width'"),
+        (["explain", "topk", "--target", "gfx950", "batch=1"], 3, "reads; missing: width"),
+        (
+            ["explain", "topk", "--target", "gfx950", "batch=1.5", "width=3", "k=3"],
+            3,
+            "batch='1.5' is not a whole number",
+        ),
         (["explain", "topk", "--target", "gfx950", "batch=1", "width=9", "k=4000"], 3, "k=4000 is outside 1..2048"),
         (
             ["explain", "topk", "--target", "gfx950", "batch=1", "width=9", "k=4", "mode=pages"],
@@ -38,6 +44,27 @@ def test_mistakes_are_named(copy: Copy, words: list[str], status: int, expected:
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == status
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            "indexer_logits batch=2 width=64 heads=64 queries=1",
+            "floor    34,304 bytes moved at least: batch * width * 132 +",
+        ),
+        ("indexer_logits batch=2 width=64 queries=1", "floor    needs heads: batch * width * 132 +"),
+        ("gather_dequant tokens=3 width=128", "floor    619,392 bytes moved at least: "),
+        (
+            "sparse_decode --op merge_lse tokens=1 heads=1 value_width=8 splits=2",
+            "floor    the spec states none for merge_lse",
+        ),
+    ],
+)
+def test_explain_has_the_floor_of_the_op(copy: Copy, words: str, expected: str) -> None:
+    done = copy.run("explain", *words.split(), "--target", "gfx950")
+    assert expected in done.stdout
+    assert done.returncode == 0
 
 
 def test_a_wrong_variant_flag_lists_the_right_ones(copy: Copy) -> None:
