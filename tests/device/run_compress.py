@@ -9,8 +9,6 @@ tests/compress on the card, each twice, and compares the bytes of both runs; `ds
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,23 +23,10 @@ sys.path.insert(0, str(ROOT))
 from dsv4gen.base.errors import DsvError, VerifyError  # noqa: E402
 from dsv4gen.reference.compress_store import page_bytes  # noqa: E402
 from tests.compress.checks import CHECKS  # noqa: E402
+from tests.device.run_sparse_decode import generated, on_card  # noqa: E402
 
 #: needs memory that is free until touched
 NOT_ON_CARD = ("far_rows",)
-
-
-def generated() -> ModuleType:
-    """The module of the card's target."""
-    path = ROOT / "generated" / os.environ.get("DSV4GEN_TARGET", "sm_90") / "compress.py"
-    spec = importlib.util.spec_from_file_location("generated_compress", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-# ---------------------------------------------------------------- check
 
 
 class Card:
@@ -58,7 +43,7 @@ class Card:
         """
         results = []
         for _ in range(2):
-            moved = {name: _moved(value) for name, value in keywords.items()}
+            moved = {name: on_card(value) for name, value in keywords.items()}
             getattr(self.module, function)(**moved)
             torch.cuda.synchronize()
             results.append({name: value.cpu() for name, value in moved.items() if isinstance(value, torch.Tensor)})
@@ -66,14 +51,6 @@ class Card:
             if not torch.equal(_bytes(value), _bytes(results[1][name])):
                 raise VerifyError(f"{function}: two runs differ in {name}")
             keywords[name].copy_(value)
-
-
-def _moved(value: Any) -> Any:
-    """A tensor with its strides on the card; anything else as it is."""
-    if not isinstance(value, torch.Tensor):
-        return value
-    copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="cuda")
-    return copy.copy_(value)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
@@ -124,4 +101,4 @@ def check(module: ModuleType) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(0 if check(generated()) else 1)
+    sys.exit(0 if check(generated("compress")) else 1)

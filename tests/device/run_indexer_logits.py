@@ -1,21 +1,19 @@
 """Check and time the generated indexer_logits module on a CUDA card; run by hand, not collected by pytest.
 
-    python tests/device/run_indexer_logits.py [check] [bench] [sweep] [--batches 1,16,64,128] [--widths 4096,16384]
+    python tests/device/run_indexer_logits.py [check] [bench] [--batches 1,16,64,128] [--widths 4096,16384]
 
 Needs `generated/sm_90` (dsv4gen build --target sm_90) and nothing but torch and triton. `check` compares with the
-reference; `bench` times the module's own tiles and torch in eager mode, `sweep` every listed tile, as graph replays
-over keys that rotate past the L2. A table goes to the terminal, `indexer_logits.json` to the folder $OUT.
+reference; `bench` times both ways to sum, and torch in eager mode, over keys that rotate past the L2. A table goes to
+the terminal, `indexer_logits.json` to the folder $OUT.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
-import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from dsv4gen.base.errors import DsvError  # noqa: E402
+from dsv4gen.bench.stopwatch import CudaStopwatch  # noqa: E402
 from dsv4gen.reference.compare import check_exact  # noqa: E402
 from dsv4gen.reference.indexer_logits import decode as reference_decode  # noqa: E402
 from dsv4gen.reference.indexer_logits_cases import (  # noqa: E402
@@ -47,19 +46,6 @@ ROTATE = 160_000_000
 PAGE, HEADS, POOL_PAGES = 64, 64, 270_336
 #: error that FP8 instructions of Hopper may add to logits of about 1
 FAST_SLACK = 2e-3
-Tile = tuple[int, int, int, int, int]
-#: block_r, block_n, blocks, num_warps, num_stages
-DECODE_TILES: tuple[Tile, ...] = tuple(
-    (1, 64, blocks, warps, stages)
-    for warps, stages in ((4, 1), (4, 2), (4, 3), (4, 4), (8, 2))
-    for blocks in (2, 4, 8, 16, 32)
-)
-PREFILL_TILES: tuple[Tile, ...] = tuple(
-    (rows, 64, blocks, warps, stages)
-    for rows, warps in ((1, 4), (2, 4), (2, 8), (4, 8))
-    for stages in (1, 2, 3)
-    for blocks in (16, 32)
-)
 #: requests, rows of each, keys that the last row sees, keys a row adds a quarter of
 PREFILLS = ((1, 2048, 16384), (1, 8192, 2048), (4, 1024, 8192), (1, 4096, 32768))
 
@@ -229,11 +215,6 @@ def eager(call: dict[str, Any]) -> None:
     call["out"].copy_((sums * scales[:, None]).view(call["out"].shape))
 
 
-def eager_us(call: dict[str, Any]) -> float:
-    """Microseconds of the fastest of three runs."""
-    return min(elapsed_us(lambda: eager(call)) for _ in range(3))
-
-
 def floors(op: str, call: dict[str, Any]) -> tuple[float, float, float]:
     """Microseconds of the bytes, and of the flops in float16 and FP8; rows read the keys of their request once."""
     lens = call["seq_lens"].long()
@@ -244,95 +225,37 @@ def floors(op: str, call: dict[str, Any]) -> tuple[float, float, float]:
     return moved / READ_RATE * 1e6, work / F16_RATE * 1e6, work / FP8_RATE * 1e6
 
 
-def warm(work: tuple[str, Tile | None, str]) -> str:
-    """Compile one choice into Triton's cache, in a process of its own."""
-    op, tile, sums = work
-    try:
-        pool = torch.zeros(64, PAGE * 132, dtype=torch.uint8, device="cuda")
-        call = (decode_calls(pool, 1, 512) if op == "decode" else prefill_calls(pool, 1, 16, 512))[0]
-        getattr(generated("indexer_logits"), op)(**call, tile=tile, sums=sums)
-        torch.cuda.synchronize()
-    except Exception as error:
-        return f"{work}: {type(error).__name__}: {str(error)[:200]}"
-    return ""
+def timings(module: ModuleType, op: str, calls: Sequence[dict[str, Any]]) -> Iterator[tuple[str, float]]:
+    """Microseconds of a call by what was called: the module with either way to sum, and torch."""
+    watch, run = CudaStopwatch(), getattr(module, op)
+    for sums in ("f32", "fast"):
+        bound = [lambda call=call, sums=sums: run(**call, sums=sums) for call in calls]
+        yield sums, watch.chained(bound).us
+    yield "eager", watch.eager([lambda: eager(calls[-1])]).us
 
 
-def graph_us(calls: Sequence[Callable[[], None]], count: int) -> float:
-    """Microseconds of a call: the median replay of a graph of at least `count` calls, divided by their number."""
-    for call in calls[:2]:
-        call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    count = max(len(calls), count)
-    with torch.cuda.graph(graph):
-        for number in range(count):
-            calls[number % len(calls)]()
-    return statistics.median(elapsed_us(graph.replay) / count for _ in range(9))
-
-
-def elapsed_us(run: Callable[[], None]) -> float:
-    """Microseconds on the device."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-    start.record()
-    run()
-    end.record()
-    torch.cuda.synchronize()
-    return float(start.elapsed_time(end)) * 1e3
-
-
-def row_of(module: ModuleType, op: str, calls: Sequence[dict[str, Any]], tile: Tile | None, sums: str) -> float:
-    """Microseconds of a call."""
-    run = getattr(module, op)
-    runs = [lambda call=call: run(**call, tile=tile, sums=sums) for call in calls]  # type: ignore[misc]
-    return graph_us(runs, 20 if op == "decode" else 4)
-
-
-def bench(cells: Sequence[tuple[str, tuple[int, ...]]], tiles: bool) -> list[dict[str, Any]]:
-    """Time every cell; prints the module's own tile, torch, and the best tiles of a sweep."""
-    every = {"decode": DECODE_TILES, "prefill": PREFILL_TILES}
-    wanted = {op: (None, *(every[op] if tiles else ())) for op, _ in cells}
-    work = [(op, tile, sums) for op, of_op in wanted.items() for tile in of_op for sums in ("f32", "fast")]
-    with multiprocessing.get_context("spawn").Pool(min(12, os.cpu_count() or 1)) as workers:
-        for message in workers.imap_unordered(warm, work):
-            if message:
-                print(f"warm: {message}", flush=True)
-    module, pool = generated("indexer_logits"), card_pool()
-    found = []
-    print("op      shape                   sums tile                       us   floor  ratio  f16us  fp8us", flush=True)
+def bench(module: ModuleType, cells: Sequence[tuple[str, tuple[int, ...]]]) -> list[dict[str, Any]]:
+    """Time every cell, beside the longer one of its floors; `eager` has those of `f32`."""
+    pool, found = card_pool(), []
+    print("op      shape                   what          us   floor  ratio", flush=True)
     for op, shape in cells:
         calls = decode_calls(pool, *shape) if op == "decode" else prefill_calls(pool, *shape)
         read, f16, fp8 = floors(op, calls[0])
-        own = [(tile, sums) for name, tile, sums in work if name == op]
-        rows: list[tuple[float, str, str]] = []
-        for tile, sums in own:
-            try:
-                rows.append(
-                    (row_of(module, op, calls, tile, sums), sums, "own" if tile is None else ",".join(map(str, tile)))
-                )
-            except Exception as error:
-                print(f"{op} {shape} {tile} {sums}: {type(error).__name__}: {str(error)[:120]}", flush=True)
         try:
-            eager(calls[0])
-            rows.append((eager_us(calls[-1]), "-", "torch eager"))
-        except Exception as error:
-            print(f"{op} {shape} eager: {type(error).__name__}: {str(error)[:120]}", flush=True)
+            for what, us in timings(module, op, calls):
+                floor = max(read, fp8 if what == "fast" else f16)
+                print(f"{op:7} {shape!s:23} {what:5} {us:10.1f} {floor:7.1f} {us / floor:6.2f}", flush=True)
+                found.append({"op": op, "shape": shape, "what": what, "us": us, "floor_us": floor})
+        except (DsvError, RuntimeError) as error:
+            print(f"{op} {shape}: {type(error).__name__}: {str(error)[:120]}", flush=True)
         torch.cuda.empty_cache()
-        shown = [row for row in rows if row[2] in ("own", "torch eager")]
-        for sums in ("f32", "fast"):
-            shown += sorted(row for row in rows if row[1] == sums and row[2] != "own")[:4]
-        for us, sums, name in shown:
-            floor = max(read, f16 if sums == "f32" else fp8)
-            figures = f"{us:9.1f} {floor:7.1f} {us / floor:6.2f} {f16:6.1f} {fp8:6.1f}"
-            print(f"{op:7} {shape!s:23} {sums:4} {name:20} {figures}", flush=True)
-        bounds = {"read_us": read, "f16_us": f16, "fp8_us": fp8}
-        found += [{"op": op, "shape": shape, "us": us, "sums": sums, "tile": name, **bounds} for us, sums, name in rows]
     return found
 
 
 def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("steps", nargs="*", default=["check", "bench"])
+    parser.add_argument("steps", nargs="*", default=["check", "bench"], choices=["check", "bench"])
     parser.add_argument("--batches", default="1,16,64,128")
     parser.add_argument("--widths", default="4096,16384,65536,131072")
     parser.add_argument("--ops", default="decode,prefill")
@@ -342,12 +265,12 @@ def main() -> None:
     decodes = [(batch, width) for batch in batches for width in widths]
     if options.cells:
         decodes = [(int(a), int(b)) for a, b in (cell.split("x") for cell in options.cells.split(","))]
-    right = check(generated("indexer_logits")) if "check" in options.steps else True
-    if {"bench", "sweep"} & set(options.steps):
+    module = generated("indexer_logits")
+    right = check(module) if "check" in options.steps else True
+    if "bench" in options.steps:
         cells = [("decode", shape) for shape in decodes] + [("prefill", shape) for shape in PREFILLS]
-        cells = [(op, shape) for op, shape in cells if op in options.ops.split(",")]
-        rows = bench(cells, "sweep" in options.steps)
-        target = Path(os.environ.get("OUT", ".")) / "indexer_logits.json"
+        rows = bench(module, [(op, shape) for op, shape in cells if op in options.ops.split(",")])
+        target = Path(os.environ.get("OUT", "."), "indexer_logits.json")
         target.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     sys.exit(0 if right else 1)
 
