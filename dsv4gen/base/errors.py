@@ -101,13 +101,6 @@ class OutputError(DsvError):
     code = "DSV300"
 
 
-class DriftError(DsvError):
-    """Generated files that do not match their specs or their manifest."""
-
-    code = "DSV310"
-    exit_status = EXIT_FINDINGS
-
-
 class ManifestError(DsvError):
     """A manifest that is missing, of another schema, or that its files contradict."""
 

@@ -21,7 +21,6 @@ from dsv4gen.reference import fp8
 from dsv4gen.reference.compress import ROPE
 from dsv4gen.reference.gather_dequant import V4
 
-RECORDS = ("v4_584", "uniform_fp8", "idx_fp8_132", "idx_fp4_68", "bf16")
 #: values of e2m1 codes 0-7, and the largest
 FP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 FP4_MAXIMUM, FP4_TILE = 6.0, 32

@@ -23,7 +23,6 @@ from dsv4gen.reference.sparse_decode import Scope, attend, attend_rows, merge_ls
 SCALE = 512**-0.55
 #: every byte of an unselected slot: NaN as a code of e4m3fn, as a scale and as bf16
 NAN_BYTE = 0xFF
-SINKS = ("none", "finite", "mixed")
 #: arguments that name compile-time options
 OPTIONS = ("dialect", "extra_dialect", "reduce")
 

@@ -23,7 +23,6 @@ CONTEXT_NAMES = frozenset(
     | {"wave", "dependent_launch", "remote_shared", "simds_per_unit", "max_waves_per_simd"}
 )
 BODY_MARK = "// ==== kernel body ===="
-ENTRY_MARK = "// ---- entry: "
 
 #: defects a test can plant in a shipped template, to prove that the oracles see them
 Mutations = frozenset[str]

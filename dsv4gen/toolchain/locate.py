@@ -67,11 +67,6 @@ def find_nvrtc() -> Path | None:
     return Path(system) if system else None
 
 
-def has_package(name: str) -> bool:
-    """True when a Python package is installed; it is not imported."""
-    return find_spec(name) is not None
-
-
 def version_text(command: Sequence[str]) -> str:
     """The line of `--version` that identifies a tool, wherever it is installed.
 

@@ -61,7 +61,6 @@ class Mfma:
     suffix: str = ""
 
 
-ALL = ("gfx90a", "gfx942", "gfx950")
 NEW = ("gfx942", "gfx950")
 MFMA = (
     Mfma(("gfx90a",), "v_mfma_f32_16x16x16bf16_1k", 16, 16, 1, "bf16"),

@@ -102,7 +102,6 @@ ARITHMETIC = {
     "v_ldexp_f32 v16, v8, 3": lambda a, _b, _c: np.ldexp(a, 3),
     "v_ldexp_f32 v16, v8, -140": lambda a, _b, _c: np.ldexp(a, -140),
 }
-RDNA_NAMES = {"v_fma_f32": "v_fma_f32", "v_ldexp_f32": "v_ldexp_f32"}
 
 
 @pytest.mark.parametrize("line", ARITHMETIC, ids=lambda line: line.replace(" v16, ", " "))

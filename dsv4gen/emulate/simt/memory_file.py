@@ -21,7 +21,6 @@ PAGE = 4096
 ALIGNMENT = 16
 POISON = 0xAB
 WINDOW_START = 1 << 37
-WINDOW_BYTES = 1 << 36
 _GAP = 1 << 20
 
 Array = npt.NDArray[Any]
