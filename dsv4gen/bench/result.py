@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dsv4gen.base.errors import OutputError, Place, UsageError
+from dsv4gen.base.plain_data import PlainDataError, from_plain
 from dsv4gen.bench.cells import Cell
 from dsv4gen.bench.machine import Rates
 from dsv4gen.bench.stopwatch import Timing
@@ -84,30 +85,32 @@ def read_result(path: Path) -> Result:
     """Read what `write` wrote.
 
     Raises:
-        UsageError: not there, not JSON, or not a result of this schema.
+        UsageError: not there, not JSON, not a result of this schema, or one with a value that cannot be.
     """
     place = Place(str(path))
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"no result of bench: {error}", place=place) from error
+        raise UsageError(f"no result of bench: {error}", place=place, remedy="write one with bench --json") from error
     if not isinstance(data, dict) or data.get("kind") != KIND or data.get("schema") != SCHEMA:
         raise UsageError(f"not a result of {KIND} schema {SCHEMA}", place=place, remedy="write one with bench --json")
+    plain = {name: value for name, value in data.items() if name not in ("schema", "kind")}
     try:
-        rows = tuple(_row(row) for row in data["rows"])
-        rates, digests = Rates(**data["rates"]), data.get("digests", {})
-        return Result(data["date"], data["machine"], rates, rows, data["missing"], digests)
-    except (KeyError, TypeError) as error:
-        raise UsageError(f"a damaged result: {error!r}", place=place, remedy="write it again") from error
+        result = from_plain(Result, plain)
+        for number, row in enumerate(result.rows):
+            _check_times(row, f"rows[{number}]")
+    except PlainDataError as error:
+        raise UsageError(f"a damaged result: {error}", place=place, remedy="write it again with bench --json") from None
+    return result
 
 
-def _row(data: Mapping[str, Any]) -> Row:
-    peers = {name: PeerTimes(_timings(peer["times"]), peer["problem"]) for name, peer in data["peers"].items()}
-    return Row(
-        Cell(**data["cell"]), data["floor_us"], data["path"], tuple(data["kernels"]), _timings(data["times"]), peers,
-        data["problem"],
-    )  # fmt: skip
-
-
-def _timings(data: Mapping[str, Any]) -> dict[str, Timing]:
-    return {way: Timing(**timing) for way, timing in data.items()}
+def _check_times(row: Row, where: str) -> None:
+    """A row that was timed has times in the way that comparisons use, and all of them take time."""
+    if not row.problem and WAYS[0] not in row.times:
+        raise PlainDataError(f"{where}.times: no {WAYS[0]!r}, and no problem that says why")
+    for times in (row.times, *(peer.times for peer in row.peers.values())):
+        for way, timing in times.items():
+            if way not in WAYS:
+                raise PlainDataError(f"{where}: no way of timing {way!r}; ways: {', '.join(WAYS)}")
+            if timing.us < 0 or timing.spread < 0 or (way == WAYS[0] and not timing.us):
+                raise PlainDataError(f"{where}.{way}: {timing.us} us, spread {timing.spread}: no time of a call")

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from dsv4gen.base import paths
-from dsv4gen.base.errors import LoadError, UsageError
+from dsv4gen.base.errors import DsvError, LoadError, Place, UsageError
 from dsv4gen.bench.cells import Wanted, cells_of
 from dsv4gen.tune.choose import Choice, choose
 from dsv4gen.tune.journal import Entry, Head, Journal, read_journal
@@ -178,7 +178,7 @@ def apply(journal: Path, out: Path | None = None) -> tuple[Path, bool, Outcome]:
     """Write the tuning file of a journal; the target's folder of the specs is its home.
 
     Raises:
-        UsageError: no journal, or one whose family or kernels are gone.
+        UsageError: no journal, one whose family or kernels are gone, or tiles that the specs no longer allow.
     """
     from dsv4gen.tune.candidates import spec_of
     from dsv4gen.tune.write import write_tuning
@@ -188,8 +188,24 @@ def apply(journal: Path, out: Path | None = None) -> tuple[Path, bool, Outcome]:
     spec_of(head.family, head.target)
     path = out or paths.specs() / "tuning" / head.target / f"{head.family}.yaml"
     policy = POLICY if head.kind == "time" else "executed wave instructions, not time: no card was there"
+    before = path.read_bytes() if path.is_file() else None
     write_tuning(path, head, policy, outcome.choices)
+    try:
+        _require_plan(head)
+    except DsvError as error:
+        path.unlink() if before is None else path.write_bytes(before)
+        message = f"the specs do not take what was measured, so {paths.display(path)} is as it was:\n{error}"
+        raise UsageError(message, place=Place(str(journal)), remedy="measure again with the specs of today") from error
     return path, True, outcome
+
+
+def _require_plan(head: Head) -> None:
+    """The specs with the tuning file that was just written make a plan; rows of a journal may be older than they."""
+    from dsv4gen.base import extensions
+    from dsv4gen.emit.build import make_plans
+    from dsv4gen.spec import load_specs
+
+    make_plans(load_specs(*extensions.spec_folders()), head.target, [head.family])
 
 
 def decide(journal: Path) -> Outcome:
@@ -208,7 +224,7 @@ def decide(journal: Path) -> Outcome:
             buckets = [(str(bucket.when), bucket.tile) for bucket in kernel.buckets]
             spec = loaded.model.kernels[kernel.name]
             symbol = partial(visible_tile, spec)
-            rows = choose(kernel.name, buckets, head.axes[kernel.name], mine, symbol)
+            rows = choose(kernel.name, buckets, head.axes.get(kernel.name, ()), mine, symbol)
             same = [(row.when, dict(row.tile)) for row in rows] == [(when, dict(tile)) for when, tile in buckets]
             choices[kernel.name] = [] if same else rows
     return Outcome(head, choices, entries)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dsv4gen.base.errors import OutputError, Place, UsageError
+from dsv4gen.base.plain_data import PlainDataError, from_plain
 
 KIND, SCHEMA = "dsv4gen tune", 1
 BASE = ""
@@ -92,7 +93,9 @@ class Journal:
                 changed = [n for n in {*old.machine, *head.machine} if old.machine.get(n) != head.machine.get(n)]
                 message = f"a journal of another machine: {', '.join(sorted(changed))} differ"
                 raise UsageError(message, place=Place(str(path)), remedy="name another file with --journal")
-            return cls(path, old, {entry.key: entry for entry in entries})
+            journal = cls(path, old, {entry.key: entry for entry in entries})
+            journal._end_line()
+            return journal
         journal = cls(path, head)
         journal._append({"kind": KIND, "schema": SCHEMA, "head": asdict(head)})
         return journal
@@ -106,8 +109,15 @@ class Journal:
         self.done[entry.key] = entry
         self._append(asdict(entry))
 
+    def _end_line(self) -> None:
+        """Keep what an interruption cut off from swallowing the line that comes next."""
+        if not self.path.read_bytes().endswith(b"\n"):
+            self._write(b"\n")
+
     def _append(self, data: Mapping[str, Any]) -> None:
-        line = (json.dumps(data, sort_keys=True) + "\n").encode()
+        self._write((json.dumps(data, sort_keys=True) + "\n").encode())
+
+    def _write(self, line: bytes) -> None:
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
             try:
@@ -122,19 +132,29 @@ def read_journal(path: Path) -> tuple[Head, list[Entry]]:
     """Head and entries; a line cut off by an interruption is left out.
 
     Raises:
-        UsageError: no journal of this schema.
+        UsageError: no journal of this schema, or one with a value that cannot be.
     """
     place = Place(str(path))
     try:
         lines = list(_lines(path.read_text(encoding="utf-8").splitlines()))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"no journal: {error}", place=place) from error
+    except OSError as error:
+        raise UsageError(f"no journal: {error.strerror}", place=place, remedy="dsv4gen tune writes one") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"no journal: {error}", place=place, remedy="dsv4gen tune writes one") from error
     if not lines or lines[0].get("kind") != KIND or lines[0].get("schema") != SCHEMA:
-        raise UsageError(f"not a journal of {KIND} schema {SCHEMA}", place=place, remedy="tune writes one")
+        raise UsageError(f"not a journal of {KIND} schema {SCHEMA}", place=place, remedy="dsv4gen tune writes one")
     try:
-        return Head(**lines[0]["head"]), [Entry(**line) for line in lines[1:]]
-    except TypeError as error:
-        raise UsageError(f"a damaged journal: {error}", place=place, remedy="measure again") from error
+        head = from_plain(Head, lines[0].get("head"), "head")
+        return head, [_entry(line, f"entry {number}") for number, line in enumerate(lines[1:], start=1)]
+    except PlainDataError as error:
+        raise UsageError(f"a damaged journal: {error}", place=place, remedy="measure again") from None
+
+
+def _entry(line: Mapping[str, Any], where: str) -> Entry:
+    entry = from_plain(Entry, line, where)
+    if not entry.problem and entry.value <= 0:
+        raise PlainDataError(f"{where}.value: {entry.value} is no measurement, and no problem says why")
+    return entry
 
 
 def _lines(lines: Iterable[str]) -> Iterator[dict[str, Any]]:

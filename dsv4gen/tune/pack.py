@@ -101,12 +101,21 @@ def read_pack(path: Path) -> Pack:
         raise UsageError(f"no pack of candidates: {error}", place=place, remedy="write one with tune --pack") from error
     if not isinstance(data, dict) or data.get("kind") != KIND or data.get("schema") != SCHEMA:
         raise UsageError(f"not a pack of schema {SCHEMA}", place=place, remedy="write it again with tune --pack")
+    try:
+        return _pack(data)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise UsageError(f"a damaged pack: {error!r}", place=place, remedy="write it again with tune --pack") from error
+
+
+def _pack(data: Json) -> Pack:
     base = data["variants"][0]
     found = [
         Variant(one["kernel"], one["tile"], {**base["entry"], **one["entry"]}, {**base["files"], **one["files"]})
         for one in data["variants"]
     ]
-    return Pack(data["target"], data["family"], data["manifest"], found[0], found[1:], data["axes"])
+    axes = {str(kernel): [*names] for kernel, names in data["axes"].items()}
+    manifest = {**data["manifest"]}
+    return Pack(str(data["target"]), str(data["family"]), manifest, found[0], found[1:], axes)
 
 
 def changed_options(options: Mapping[str, str], entry: Mapping[str, Any]) -> dict[str, str]:

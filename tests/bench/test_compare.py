@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +54,39 @@ def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> Non
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=message):
         read_result(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data.update(machine=[]), "machine: an object expected, not []"),
+        (lambda data: data.update(digests=None), "digests: an object expected"),
+        (lambda data: data.update(date=5), "date: text expected, not 5"),
+        (lambda data: data.update(hosts=[]), "hosts: no such key"),
+        (lambda data: data.pop("rates"), "rates: missing"),
+        (lambda data: data["rows"][1].update(peers=[]), "rows[1].peers: an object"),
+        (lambda data: data["rows"][1].update(times=[1]), "rows[1].times: an object"),
+        (lambda data: data["rows"][1].update(times={}), "rows[1].times: no 'chained'"),
+        (lambda data: data["rows"][1]["times"].update(lazy={"us": 1.0, "spread": 0.0}), "no way of timing 'lazy'"),
+        (
+            lambda data: data["rows"][1]["times"]["chained"].update(us=float("nan")),
+            "rows[1].times.chained.us: a finite",
+        ),
+        (lambda data: data["rows"][1]["times"]["chained"].update(us="fast"), "a number expected, not 'fast'"),
+        (lambda data: data["rows"][1]["times"]["chained"].update(us=-2), "no time of a call"),
+        (lambda data: data["rows"][1]["times"]["chained"].update(us=0), "no time of a call"),
+        (lambda data: data["rows"][1]["cell"].update(shape={"batch": "x"}), "cell.shape.batch: a whole number"),
+        (lambda data: data["rows"][1]["cell"].update(options=[]), "cell.options: an object"),
+        (lambda data: data.update(rows="abc"), "rows: a list expected"),
+    ],
+)
+def test_a_damaged_result_names_the_value(tmp_path: Path, change: Callable[[Any], object], message: str) -> None:
+    data = json.loads(json.dumps(result(10, 20, 30).to_json()))
+    change(data)
+    (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(UsageError, match="damaged result: .*" + re.escape(message)) as raised:
+        read_result(tmp_path / "a.json")
+    assert raised.value.remedy
 
 
 def test_a_slowed_kernel_is_flagged_and_noise_is_not() -> None:

@@ -137,6 +137,17 @@ def test_apply_refuses_a_journal_of_a_family_that_is_gone(specs: Path, tmp_path:
     assert not (specs / "tuning").exists()
 
 
+def test_apply_leaves_the_specs_as_they_were_where_a_tile_is_no_longer_legal(specs: Path, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    head = replace(HEAD, family="gather_dequant", axes={"dual": ["tokens"]})
+    entry = Entry("gather_dual", {}, {"tokens": 2}, "dual", {"rows": 4}, "true", 3.0, True)
+    Journal.open(tmp_path / "a.jsonl", head).add(entry)
+    with pytest.raises(UsageError, match="no value for 'num_stages'"):
+        run(Asked(None, apply=tmp_path / "a.jsonl"), Sweeping())
+    assert not list(specs.rglob("tuning/*/*.yaml"))
+
+
 def test_the_emulator_counts_what_the_machine_code_executes() -> None:
     need_tool("clang-22")
     loaded, record, _ = spec_of("topk", "gfx950")

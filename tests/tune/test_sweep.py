@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import time
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,47 @@ def test_a_journal_of_something_else_is_refused(rig: Rig, tmp_path: Path) -> Non
     (tmp_path / "c.jsonl").write_text("{}\n", encoding="utf-8")
     with pytest.raises(UsageError, match="not a journal"):
         read_journal(tmp_path / "c.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value", "message"),
+    [
+        (0, "head", None, "head: an object expected"),
+        (0, "head", {"family": "topk"}, "head.target: missing"),
+        (1, "value", float("nan"), "entry 1.value: a finite number"),
+        (1, "value", -1.0, "entry 1.value: -1.0 is no measurement"),
+        (1, "value", 0, "is no measurement"),
+        (1, "value", "x", "entry 1.value: a number expected"),
+        (2, "tile", None, "entry 2.tile: an object"),
+        (2, "speed", 3, "entry 2.speed: no such key"),
+    ],
+)
+def test_a_damaged_journal_names_the_value(rig: Rig, line: int, key: str, value: object, message: str) -> None:
+    rig.sweep(2)
+    lines = [json.loads(text) for text in rig.journal.read_text(encoding="utf-8").splitlines()]
+    lines[line][key] = value
+    rig.journal.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with pytest.raises(UsageError, match="damaged journal: ") as raised:
+        read_journal(rig.journal)
+    assert message in str(raised.value) and raised.value.remedy
+
+
+def test_a_line_cut_off_does_not_swallow_the_next(rig: Rig) -> None:
+    rig.sweep(2)
+    whole = rig.journal.read_bytes()
+    _, entries = read_journal(rig.journal)
+    rig.journal.write_bytes(whole[:-20])
+    Journal.open(rig.journal, rig.head()).add(entries[-1])
+    assert read_journal(rig.journal)[1] == entries
+
+
+@pytest.mark.parametrize("change", [{"variants": []}, {"variants": None}, {"axes": 3}, {"manifest": None}])
+def test_a_damaged_pack_is_refused(pack: Pack, tmp_path: Path, change: dict[str, Any]) -> None:
+    pack.write(tmp_path / "a.pack")
+    data = {**json.loads(lzma.decompress((tmp_path / "a.pack").read_bytes())), **change}
+    (tmp_path / "a.pack").write_bytes(lzma.compress(json.dumps(data).encode()))
+    with pytest.raises(UsageError, match="damaged pack"):
+        read_pack(tmp_path / "a.pack")
 
 
 def test_packs_round_trip_and_are_small(pack: Pack, tmp_path: Path) -> None:
