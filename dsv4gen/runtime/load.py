@@ -57,7 +57,7 @@ def load(
 
         entry = any_entry(family)
         chosen = complete_options(entry, options)
-        return LoadedFamily(family, ReferenceBackend(family, chosen), entry, chosen, use)
+        return LoadedFamily(family, ReferenceBackend(family, chosen, entry), entry, chosen, use)
     here = platform.current()
     if here.is_capturing():
         words = "".join(f", {name}={value!r}" for name, value in options.items())

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsv4gen.base.errors import ArgumentError, LoadError
 from dsv4gen.runtime import arguments
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
-from dsv4gen.runtime.call_table import CallTable
-from dsv4gen.runtime.dispatch import Decision
+from dsv4gen.runtime.call_table import AxisRule, CallTable
+from dsv4gen.runtime.dispatch import Decision, host_axes
 
 NAME = "reference"
+if TYPE_CHECKING:
+    from dsv4gen.reference.sparse_decode import Scope
+
 Values = Mapping[str, Any]
 
 
@@ -23,6 +26,7 @@ class ReferenceBackend:
 
     family: str
     options: Mapping[str, str]
+    entry: Mapping[str, Any] = field(default_factory=dict, repr=False)
     target: str = NAME
 
     def decide(self, op: str, sizes: Sizes) -> Decision:
@@ -40,12 +44,17 @@ class ReferenceBackend:
         """The reference with the op's arguments: same names, same checks, results written in place."""
         run = _ADAPTERS.get((self.family, table.op))
         if run is None:
-            raise LoadError(f"{table.title} has no reference yet")
+            raise LoadError(
+                f'{table.title} has no reference behind a call; target="reference" runs other families',
+                remedy=f"load a generated target; without a GPU: dsv4gen verify -t sm_90 -f {self.family}",
+            )
+        table = self._with_page_sizes(table)
+        defaults: dict[str, Any] = {"queries": 1} if "queries" in table.required_numbers else {}
         first = table.inputs[0].name
         outputs = [rule.name for rule in table.outputs]
 
         def call(*tensors: Any, **named: Any) -> Any:
-            values = arguments.by_name(table, tensors, named)
+            values = arguments.by_name(table, tensors, {**defaults, **named})
             if any(values.get(name) is None for name in outputs):
                 values = make_outputs(table, values)
             if checked:
@@ -57,6 +66,19 @@ class ReferenceBackend:
 
         call.__name__ = table.op
         return call
+
+    def _with_page_sizes(self, table: CallTable) -> CallTable:
+        """The table with sizes of pages that a launcher takes only to compile, so that the manifest's call has none."""
+        known = {*(axis.name for axis in table.axes), *table.absent}
+        shown = {rule.name for rule in table.tensors}
+        pages = {"page_size": "cache", "extra_page_size": "extra_cache"}
+        axes = host_axes(self.entry) if self.entry else {}
+        added = [
+            AxisRule(name, axes[name]["min"]["tree"], axes[name]["max"]["tree"], "given", axes[name]["doc"])
+            for name, cache in pages.items()
+            if name in axes and name not in known and cache in shown
+        ]
+        return replace(table, axes=(*table.axes, *added))
 
 
 def _topk_select(values: Values, options: Mapping[str, str]) -> None:
@@ -126,6 +148,41 @@ def _indexer_logits(op: str, values: Values, options: Mapping[str, str]) -> None
     values["out"].copy_(out)
 
 
+def _sparse_decode(op: str, values: Values, options: Mapping[str, str]) -> None:
+    from dsv4gen.reference import sparse_decode
+
+    on_cpu = {name: value.cpu() if hasattr(value, "cpu") else value for name, value in values.items()}
+    sink = on_cpu.get("sink")
+    if op == "merge_lse":
+        out, lse = sparse_decode.merge_lse(on_cpu["parts"], on_cpu["lses"], sink=sink)
+    else:
+        shared: dict[str, Any] = {
+            "scale": float(values["scale"]),
+            "sink": sink,
+            "value_width": int(values["out"].shape[2]),
+        }
+        if op == "attend_rows":
+            out, lse = sparse_decode.attend_rows(on_cpu["q"], on_cpu["rows"], on_cpu["mask"], **shared)
+        else:
+            scopes = [_scope(prefix, on_cpu, options) for prefix in ("", "extra_")[: 1 + (options["scopes"] == "two")]]
+            queries = int(values["queries"])
+            out, lse = sparse_decode.attend(on_cpu["q"], scopes, queries=queries, **shared)
+    values["out"].copy_(out)
+    values["lse"].copy_(lse)
+
+
+def _scope(prefix: str, values: Values, options: Mapping[str, str]) -> Scope:
+    from dsv4gen.reference.sparse_decode import Scope
+
+    return Scope(
+        pool=values[f"{prefix}cache"],
+        page_size=int(values[f"{prefix}page_size"]),
+        indices=values[f"{prefix}indices"],
+        lengths=values.get(f"{prefix}lengths"),
+        dialect=options[f"{prefix}dialect"],
+    )
+
+
 def _qk_norm_rope(op: str, values: Values, options: Mapping[str, str]) -> None:
     from dsv4gen.reference import qk_norm_rope_calls
 
@@ -138,6 +195,7 @@ _ADAPTERS: dict[tuple[str, str], Callable[[Values, Mapping[str, str]], None]] = 
     ("gather_dequant", "gather_dual"): _gather_dual,
     ("indexer_logits", "decode"): partial(_indexer_logits, "decode"),
     ("indexer_logits", "prefill"): partial(_indexer_logits, "prefill"),
+    **{("sparse_decode", op): partial(_sparse_decode, op) for op in ("attend", "attend_rows", "merge_lse")},
     **{
         ("qk_norm_rope", op): partial(_qk_norm_rope, op)
         for op in ("qk_norm", "q_norm_rope", "k_norm_rope_store", "qk_norm_rope_store")
