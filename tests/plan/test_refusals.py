@@ -139,15 +139,15 @@ def test_two_tiles_under_one_symbol_are_refused(copy: Copy) -> None:
 def test_a_path_whose_capability_is_missing_is_rejected_with_reason_and_key(copy: Copy) -> None:
     copy.edit(
         SPEC,
-        "- {name: single, variant: v2,",
-        '- {name: fast, variant: v2, requires: ["cluster.remote_shared"], domain: "true", prefer: "width > 65536", '
-        "launches: [select]}\n      - {name: single, variant: v2,",
+        "- {name: single,",
+        '- {name: fast, requires: ["cluster.remote_shared"], domain: "true", prefer: "width == 4095", '
+        "launches: [select]}\n      - {name: single,",
     )
     fast = next(path for path in plan(copy, "gfx950").op("select").launch_paths if path.name == "fast")
     assert fast.rejected is not None
     assert fast.rejected.reason == "requires cluster.remote_shared, but cluster.remote_shared is False"
-    assert fast.rejected.key == "ops.select.launch_paths[2].requires[0]"
-    (fast, *_) = plan(copy, "sm_90").op("select").launch_paths
+    assert fast.rejected.key == "ops.select.launch_paths[3].requires[0]"
+    fast = next(path for path in plan(copy, "sm_90").op("select").launch_paths if path.name == "fast")
     assert fast.rejected is None
 
 
