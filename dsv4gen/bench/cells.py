@@ -100,6 +100,11 @@ def _cell(
     return Cell(name, group, entry["op"], chosen, ordered, floors["bytes"], floors["flops"])
 
 
+def changed_options(options: Mapping[str, str], family: Json) -> dict[str, str]:
+    """Options that are not their defaults: what a user would write."""
+    return {name: value for name, value in options.items() if value != family["options"][name]["default"]}
+
+
 def least_sizes(family: Json) -> dict[str, int]:
     """Axes at their minimum: what floors and decisions take for those a shape leaves out."""
     trees = {axis: entry["min"]["tree"] for axis, entry in host_axes(family).items()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dsv4gen.base.errors import DsvError, VerifyError
-from dsv4gen.bench.cells import Cell, least_sizes
+from dsv4gen.bench.cells import Cell, changed_options, least_sizes
 from dsv4gen.bench.machine import Rates
 from dsv4gen.bench.peers import Peer
 from dsv4gen.bench.prepare import Prepared, check, judge, prepare, request_for
@@ -57,7 +57,7 @@ class Bench:
         row = Row(cell, self.rates.floor_us(cell.floor_bytes, cell.floor_flops))
         entry = self.entries[cell.family]
         try:
-            kernels = self.load(cell.family, **_changed(cell.options, entry))
+            kernels = self.load(cell.family, **changed_options(cell.options, entry))
             decision = kernels.op(cell.op).explain(**{**least_sizes(entry), **cell.shape})
             row = replace(row, path=decision.path, kernels=tuple(launch.symbol for launch in decision.launches))
             request = request_for(cell, entry, self.device)
@@ -91,11 +91,6 @@ class Bench:
             return PeerTimes(problem=f"wrong: {error.message}")
         except Exception as error:
             return PeerTimes(problem=_line(error))
-
-
-def _changed(options: Mapping[str, str], entry: Json) -> dict[str, str]:
-    """Options that are not their defaults: what a user would write."""
-    return {name: value for name, value in options.items() if value != entry["options"][name]["default"]}
 
 
 def _line(error: Exception) -> str:

@@ -14,11 +14,11 @@ from typing import Any
 
 from dsv4gen.base.errors import DriverError, DsvError
 from dsv4gen.base.tiles import tile_words
-from dsv4gen.bench.cells import Cell, least_sizes
+from dsv4gen.bench.cells import Cell, changed_options, least_sizes
 from dsv4gen.bench.prepare import Prepared, call_on_copies, check, judge, prepare, request_for
 from dsv4gen.bench.stopwatch import Stopwatch
 from dsv4gen.tune.journal import BASE, Entry, Journal
-from dsv4gen.tune.pack import Pack, Variant, changed_options
+from dsv4gen.tune.pack import Pack, Variant
 
 #: candidates timed at length per shape and kernel, beside the untuned one
 FINALISTS = 4

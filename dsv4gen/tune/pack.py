@@ -118,11 +118,6 @@ def _pack(data: Json) -> Pack:
     return Pack(str(data["target"]), str(data["family"]), manifest, found[0], found[1:], axes)
 
 
-def changed_options(options: Mapping[str, str], entry: Mapping[str, Any]) -> dict[str, str]:
-    """Options that are not their defaults."""
-    return {name: value for name, value in options.items() if value != entry["options"][name]["default"]}
-
-
 def _plain(variant: Variant, base: Variant) -> dict[str, Any]:
     """A variant as plain data; what it has in common with the base is left out."""
     if variant is base:

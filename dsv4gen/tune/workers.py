@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from dsv4gen.base.errors import DsvError
-from dsv4gen.bench.cells import Cell, least_sizes
+from dsv4gen.bench.cells import Cell, changed_options, least_sizes
 from dsv4gen.reference.workload import Request
 from dsv4gen.tune.journal import Entry, Head, Journal
-from dsv4gen.tune.pack import Pack, Variant, changed_options, read_pack
+from dsv4gen.tune.pack import Pack, Variant, read_pack
 
 #: processes that compile at once, at most; each holds a context on the card
 MOST_COMPILERS = 12

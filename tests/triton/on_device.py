@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dsv4gen.bench.stopwatch import CudaStopwatch
 from dsv4gen.reference.gather_dequant import V4, gather_dequant
 from dsv4gen.reference.gather_dequant_cases import Case, build_case
 
@@ -26,7 +27,6 @@ SIZES = [(1, 128), (1, 640), (16, 640), (64, 640), (128, 640), (512, 640), (512,
 ROWS = (2, 4, 8)
 PAGE_SIZE, PAGES = 64, 8192
 ROTATED_BYTES = 200_000_000
-REPLAY_US, MOST_CALLS = 2000.0, 256
 ROW_BYTES = V4.data_row + V4.scale_row + 4 + 1 + 2 * V4.width
 
 
@@ -75,37 +75,6 @@ def check(module: ModuleType) -> int:
     return count
 
 
-def timed(calls: list[Callable[[], None]]) -> float:
-    """Microseconds per call: the calls in turn inside a CUDA graph long enough to hide its start, median replay."""
-    rounds = 1
-    while True:
-        found = replayed(calls, rounds)
-        if found * rounds * len(calls) >= REPLAY_US or rounds * len(calls) >= MOST_CALLS:
-            return found
-        rounds *= 4
-
-
-def replayed(calls: list[Callable[[], None]], rounds: int) -> float:
-    """Microseconds per call of a graph that walks through the calls `rounds` times."""
-    for call in calls[:2]:
-        call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(rounds):
-            for call in calls:
-                call()
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    times = []
-    for _ in range(12):
-        start.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1e3 / (rounds * len(calls)))
-    return sorted(times[2:])[len(times[2:]) // 2]
-
-
 def inputs(tokens: int, width: int, pool: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Index, output and mask tensors whose outputs together exceed the L2."""
     copies = max(2, min(128, ROTATED_BYTES // (tokens * width * ROW_BYTES) + 1))
@@ -133,7 +102,8 @@ def sweep(module: ModuleType) -> None:
     """A line per size and tile: microseconds and share of the memory bandwidth that a copy reaches."""
     pool = torch.randint(0, 256, (PAGES, V4.page_bytes(PAGE_SIZE)), dtype=torch.uint8, device="cuda")
     big = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
-    ceiling = big.numel() / timed([lambda: big[: 1 << 29].copy_(big[1 << 29 :])])
+    watch = CudaStopwatch()
+    ceiling = big.numel() / watch.chained([lambda: big[: 1 << 29].copy_(big[1 << 29 :])]).us
     print(f"copy {ceiling / 1e6:.2f} TB/s")
     for tokens, width in SIZES:
         sets = list(inputs(tokens, width, pool))
@@ -141,7 +111,7 @@ def sweep(module: ModuleType) -> None:
         for rows in ROWS:
             for native in (False, True):
                 calls = [kernel_call(module, pool, one, rows, native) for one in sets]
-                found.append((timed(calls), rows, native))
+                found.append((watch.chained(calls).us, rows, native))
         found.sort()
         share = tokens * width * ROW_BYTES / ceiling
         shown = "; ".join(f"{us:.2f} r{rows} {'native' if n else 'integer'}" for us, rows, n in found)
