@@ -64,3 +64,10 @@ def test_the_text_key_depends_on_the_body() -> None:
     made = plan("gfx950")
     other = replace(made, constants={**made.constants, "rank_limit": 32})
     assert executed._text_key(made) != executed._text_key(other)
+
+
+def test_cases_that_run_as_machine_code_have_every_mode_and_order() -> None:
+    cases = [call.case for call in topk_cases.verification_cases(full=False)][:: executed.MACHINE_CODE_STEP]
+    assert {case.mode for case in cases} == set(topk_cases.MODES)
+    pairs = {(case.mode, executed.ORDERS[number % len(executed.ORDERS)]) for number, case in enumerate(cases)}
+    assert len(pairs) == len(topk_cases.MODES) * len(executed.ORDERS)
