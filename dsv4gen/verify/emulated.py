@@ -155,7 +155,7 @@ def _workload(plan: FamilyPlan, request: Request) -> Workload:
     try:
         module = importlib.import_module(f"dsv4gen.reference.{plan.reference}_bench")
     except ModuleNotFoundError:
-        remedy = f"run: dsv4gen verify --family {plan.family}"
+        remedy = f"run: dsv4gen verify -t {plan.target.name} -f {plan.family}"
         raise UsageError(f"{plan.family} has no calls by shape yet", remedy=remedy) from None
     torch.manual_seed(0)
     work: Workload = module.workload(request)
