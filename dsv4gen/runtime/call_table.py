@@ -12,7 +12,7 @@ from typing import Any
 
 from dsv4gen.base.errors import ManifestError
 from dsv4gen.base.expression_json import choose_json, evaluate_json, names_json
-from dsv4gen.runtime.dispatch import host_axes, names_read
+from dsv4gen.runtime.dispatch import host_axes, names_in_bounds, names_read
 
 Json = Mapping[str, Any]
 
@@ -207,6 +207,7 @@ def _axes(
     made = {name for tensor in tensors if tensor.role == "out" for name in _plain(tensor.shape)}
     hidden = {name for entry in op["tensors"] for size in entry["shape"] for name in names_json(size["tree"])}
     needed = used | {name for tensor in tensors for tree in tensor.shape for name in names_json(tree)}
+    needed |= names_in_bounds(family, shown | made)
     for name, axis in host_axes(family).items():
         if name not in needed and name not in shown | made:
             continue

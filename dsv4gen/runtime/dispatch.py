@@ -7,7 +7,7 @@ the launch itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,6 +131,13 @@ def names_read(family: Json, op: Json) -> set[str]:
         trees += [launch[part]["tree"] for part in ("block", "cluster", "shared_bytes") if launch[part]]
         trees += [bucket["when"]["tree"] for bucket in family["kernels"][launch["kernel"]]["buckets"]]
     trees += [entry["bytes"]["tree"] for entry in op["workspaces"]]
+    return {name for tree in trees for name in names_json(tree)}
+
+
+def names_in_bounds(family: Json, axes: Collection[str]) -> set[str]:
+    """Names that the bounds of these axes depend on, as the least bytes of a page on the tokens in it."""
+    host = host_axes(family)
+    trees = [host[axis][end]["tree"] for axis in axes if axis in host for end in ("min", "max")]
     return {name for tree in trees for name in names_json(tree)}
 
 

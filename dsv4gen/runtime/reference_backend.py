@@ -58,7 +58,7 @@ class ReferenceBackend:
             if any(values.get(name) is None for name in outputs):
                 values = make_outputs(table, values)
             if checked:
-                bound = arguments.check(table, values, on_cuda=bool(values[first].is_cuda))
+                bound = arguments.check(table, values, on_cuda=bool(getattr(values.get(first), "is_cuda", False)))
                 values = {**values, **bound.sizes}
             run(values, self.options)
             made = tuple(values[name] for name in outputs)

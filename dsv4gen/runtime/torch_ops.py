@@ -16,7 +16,7 @@ from dsv4gen.base.manifest import digest_json
 from dsv4gen.runtime.arguments import misuse
 from dsv4gen.runtime.backend import Function, make_outputs
 from dsv4gen.runtime.call_table import CallTable
-from dsv4gen.runtime.dispatch import host_axes
+from dsv4gen.runtime.dispatch import host_axes, names_in_bounds
 
 NAMESPACE = "dsv4gen"
 #: in front of an option's name: torch passes arguments on by name beside its own, which has one called `mode`
@@ -177,7 +177,8 @@ def _numbers(entry: Mapping[str, Any], op: str) -> list[tuple[str, str]]:
     known = {name for tree in trees for name in plain_names_json(tree)}
     known |= {stride for tensor in tensors for stride in tensor["strides"] if isinstance(stride, str)}
     kinds = {name: kind for name, kind, _ in entry["ops"][op]["params"]["fields"] if kind != "pointer"}
-    kinds |= {name: "u32" for tree in trees for name in names_json(tree) if name in host_axes(entry)}
+    computed = [*(name for tree in trees for name in names_json(tree)), *sorted(names_in_bounds(entry, known))]
+    kinds |= {name: "u32" for name in computed if name in host_axes(entry)}
     return [(name, "float" if kind == "f32" else "int") for name, kind in kinds.items() if name not in known]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
-from dsv4gen.base.errors import VerifyError
+import dsv4gen
+from dsv4gen.base.errors import ArgumentError, VerifyError
 from dsv4gen.reference import fp8
 from dsv4gen.reference.indexer_logits import decode, load_keys, prefill
 from dsv4gen.reference.indexer_logits_cases import build_case, check_logits
@@ -99,3 +102,39 @@ def test_the_tolerance_is_the_contracts() -> None:
     check_logits(torch.tensor([[10.0001]]), expected, written, name="logits")
     with pytest.raises(VerifyError):
         check_logits(torch.tensor([[10.0003]]), expected, written, name="logits")
+
+
+def loaded_arguments() -> dict[str, Any]:
+    """A decode step of two requests over pages of 64 keys."""
+    return {
+        "q": torch.zeros(2, 1, 64, 128, dtype=torch.uint8),
+        "weights": torch.ones(2, 64),
+        "cache": torch.zeros(4, 132 * 64, dtype=torch.uint8),
+        "page_table": torch.tensor([[0, 1], [-1, 99]], dtype=torch.int32),
+        "seq_lens": torch.tensor([5, 3], dtype=torch.int32),
+    }
+
+
+def test_the_reference_target_takes_the_page_size() -> None:
+    """Sizes that only the bounds of another size read are arguments too, through torch's dispatcher as well."""
+    op = dsv4gen.load("indexer_logits", target="reference", tail="minus_inf").op("decode")
+    out = op(**loaded_arguments(), page_size=64, width=8)
+    assert torch.isfinite(out).sum(1).tolist() == [5, 0]
+    through_torch = torch.full_like(out, 7.0)
+    op.torch_op(**loaded_arguments(), page_size=64, out=through_torch)
+    assert torch.equal(through_torch, out)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"page_size": None}, "page_size is missing"),
+        ({"page_size": 65}, "page_bytes=8448 is outside 8580..8650752"),
+        ({"q": None}, "q is missing"),
+        ({"q": [1]}, "q is a list, not a tensor"),
+    ],
+)
+def test_the_reference_target_refuses(change: dict[str, Any], message: str) -> None:
+    op = dsv4gen.load("indexer_logits", target="reference").op("decode")
+    with pytest.raises(ArgumentError, match=message):
+        op(**{**loaded_arguments(), "out": torch.zeros(2, 8), "page_size": 64, **change})
