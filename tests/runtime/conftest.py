@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dsv4gen.runtime import cache, platform
+from dsv4gen.runtime import cache, platform, torch_ops
 from dsv4gen.runtime.platform import HostPlatform
 from tests.runtime import stubs, synthetic
 
@@ -21,7 +21,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> stubs.Builder:
 
 @pytest.fixture(autouse=True)
 def private_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Cache, generated folder and temporary folder of this test; nothing is rebuilt, and nothing warned before."""
+    """Cache, generated folder and temporary folder of this test; nothing is rebuilt, warned or loaded before."""
     monkeypatch.setenv("DSV4GEN_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("DSV4GEN_GENERATED_DIR", str(tmp_path / "generated"))
     monkeypatch.setenv("DSV4GEN_REGENERATE", "0")
@@ -29,6 +29,9 @@ def private_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(cache, "_warned", set())
+    monkeypatch.setattr(torch_ops, "_bound", {})
+    for recent in torch_ops._recent.values():
+        recent.clear()
     return tmp_path
 
 
