@@ -90,16 +90,18 @@ def _findings(plan: FamilyPlan, errors: Iterable[object]) -> list[Finding]:
 def _budget(
     plan: FamilyPlan, kernel: TritonKernel, record: TargetRecord, used: KernelResources, threads: int
 ) -> Sequence[DsvError]:
-    """The check of one combination, with what the spec lets the kernel spill (4 bytes of scratch a register)."""
+    """The check of one combination, with what the spec lets the kernel spill."""
     allowed = max((k.allowed_spills for k in plan.kernels if k.entry == kernel.function), default=0)
-    return check_budget(
-        used,
-        record,
-        threads=threads,
-        allowed_spills=allowed,
-        allowed_scalar_spills=allowed,
-        allowed_scratch=8 * allowed,
-    )
+    return check_budget(used, record, threads=threads, **_allowances(allowed))
+
+
+def _allowances(registers: int) -> dict[str, int]:
+    """What a kernel that may spill so many registers may use: 8 bytes of scratch each."""
+    return {
+        "allowed_spills": registers,
+        "allowed_scalar_spills": registers,
+        "allowed_scratch": 8 * registers,
+    }
 
 
 def _requests(job: Job, folder: Path) -> list[TritonKernel]:
@@ -133,6 +135,7 @@ def _read(job: Job, code: CodeObject) -> Iterator[tuple[KernelRow, list[DsvError
                     expected_shared=instance.shared_bytes,
                     threads=instance.threads,
                     min_blocks=instance.min_blocks,
+                    **_allowances(kernel.allowed_spills),
                 )
             )
             limit = job.record.shared.static

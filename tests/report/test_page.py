@@ -198,7 +198,7 @@ def test_a_generated_line_leads_to_its_template_and_its_spec(visit: Visit) -> No
 
 def test_a_spec_key_leads_to_its_line(visit: Visit) -> None:
     visit.open("gfx950/topk/paths")
-    visit.page.locator("#panel-paths a[title='ops.select.launch_paths[0].requires[0]']").click()
+    visit.page.locator("#panel-paths a[title='ops.select.launch_paths[1].requires[0]']").click()
     at = visit.page.locator(".pane").nth(2).locator(".line.at")
     at.wait_for()
     assert "requires: [cluster.remote_shared]" in at.inner_text()

@@ -113,6 +113,7 @@ def test_edited_inputs_run_in_the_same_process_and_second(
     macro = tmp_path / "templates" / "macros" / "params.jinja"
     for other in set(spec.parent.glob("*.yaml")) - {spec}:
         other.unlink()
+    shutil.rmtree(tmp_path / "specs" / "tuning")
     call = {"scores": torch.zeros(1, 5000), "seq_lens": torch.zeros(1, dtype=torch.int32)}
     with platform.use(HostPlatform("sm_90")):
         dsv4gen.load("topk", mode="indices")(**call, k=16)

@@ -46,7 +46,8 @@ def test_nothing_is_outside_its_budget() -> None:
 def test_every_kernel_of_a_target_is_in_the_table(target: str) -> None:
     rows = [row for row in compiled().rows if row.device == target]
     assert {"topk_page_table_t1024", "topk_v1_page_table_t512"} <= {row.symbol for row in rows}
-    assert all(row.spills == 0 and row.scratch == 0 for row in rows)
+    windows = ("_ragged_", "_packed_")  # the only ones that the spec allows some
+    assert not [row for row in rows if (row.spills or row.scratch) and not any(word in row.symbol for word in windows)]
     assert all(0 < row.shared <= row.shared_limit for row in rows)
     assert all(row.blocks_per_unit >= 1 for row in rows)
 
