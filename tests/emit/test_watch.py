@@ -91,7 +91,13 @@ def test_a_request_that_cannot_be_made_is_no_watch() -> None:
 def test_an_interrupt_ends_it_cleanly(copy: Copy) -> None:
     command = [sys.executable, "-m", "dsv4gen", "build", "--watch", "--target", "gfx950", "--family", "topk"]
     with subprocess.Popen(
-        command, env=copy.environment(), cwd=copy.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env=copy.environment(),
+        cwd=copy.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs of a shell ignore it
     ) as child:
         assert child.stdout is not None
         line = child.stdout.readline()
