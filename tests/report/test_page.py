@@ -175,8 +175,24 @@ def test_the_keyboard_reaches_everything(visit: Visit) -> None:
     press("ArrowDown")
     press("Enter")
     assert page.evaluate("location.hash") == "#gfx950/topk/summary"
+    page.locator("#panel-summary").wait_for(state="visible")
     assert "row path register2" in page.locator("#panel-summary").inner_text()
     assert page.locator(".cell.hit").count() == 0
+
+
+def test_a_source_that_loads_late_leaves_the_address_alone(visit: Visit) -> None:
+    page = visit.page
+    page.evaluate("""() => {
+        const { text } = Response.prototype, released = new Promise((go) => { window.arrive = go; });
+        Response.prototype.text = async function () { await released; return text.call(this); };
+    }""")
+    page.evaluate("location.hash = 'gfx950/topk/source'")
+    page.locator("#panel-source").wait_for(state="visible")
+    page.evaluate("location.hash = 'gfx950/topk/summary'")
+    page.locator("#panel-summary").wait_for(state="visible")
+    page.evaluate("arrive()")
+    page.locator('#panel-source .line[aria-selected="true"]').wait_for(state="attached")
+    assert page.evaluate("location.hash") == "#gfx950/topk/summary"
 
 
 def test_a_generated_line_leads_to_its_template_and_its_spec(visit: Visit) -> None:

@@ -39,7 +39,11 @@ function drawTab(name) {
     else if (!shown.cell.sources.length) panel.replaceChildren(empty("Nothing is generated."));
     else {
       const { id } = shown;
-      shown.source = new SourceView(shown.cell, shown.family, (file, line) => history.replaceState(null, "", `#${id}/source/${file}:${line}`));
+      const remember = (file, line) => {
+        // A source that is still loading when the reader goes elsewhere must not take the address back.
+        if (decodeURIComponent(location.hash).startsWith(`#${id}/source`)) history.replaceState(null, "", `#${id}/source/${file}:${line}`);
+      };
+      shown.source = new SourceView(shown.cell, shown.family, remember);
       panel.replaceChildren(shown.source.element);
     }
   }
