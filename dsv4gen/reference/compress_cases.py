@@ -29,6 +29,7 @@ from dsv4gen.reference.compress_case import (
 )
 from dsv4gen.reference.compress_plan import Extend, PrefillPlan, unpack
 from dsv4gen.reference.compress_stage_cases import finish_case, gathered_case, online_case, plan_cases, pool_case
+from dsv4gen.reference.compress_v1_cases import adapter_cases
 from dsv4gen.reference.compress_world import (
     Options,
     Step,
@@ -203,6 +204,9 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
     yield online_case("online_prefill", [(100, 100), (128, 28), (256, 128), (140, 3)])
     yield from plan_cases(4, [0, 300, 1, 17], paged=True)
     yield from plan_cases(128, [3, 3, 129], paged=False, windows=2)
+    for ratio in (4, 128):
+        for extra in (True, False):
+            yield from adapter_cases(ratio, extra=extra)
     if full:
         yield from _every_option()
 

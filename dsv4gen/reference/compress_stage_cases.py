@@ -151,13 +151,13 @@ def plan_cases(ratio: int, extends: Sequence[int], *, paged: bool, windows: int 
     common: Arguments = {"seq_lens": seq_lens, "requests": requests, "ratio": ratio, "ring": ring.size, **keywords}
     name = f"ratio {ratio}{' paged' if paged else ''} extends {list(extends)}"
     decode = {"plan": decode_plan(requests.tolist(), seq_lens.tolist(), ring, geometry)}
-    yield _exact_case(name, "plan_decode", common, decode)
+    yield exact_case(name, "plan_decode", common, decode)
     plans = prefill_plan(steps, ring, geometry, padded=sum(extends) + 13)
     common = {**common, "extend_lens": torch.tensor(extends, dtype=torch.int32)}
-    yield _exact_case(name, "plan_prefill", common, {"compress": plans.compress, "write": plans.write})
+    yield exact_case(name, "plan_prefill", common, {"compress": plans.compress, "write": plans.write})
 
 
-def _exact_case(name: str, op: str, arguments: Arguments, expected: Tensors) -> Case:
+def exact_case(name: str, op: str, arguments: Arguments, expected: Tensors) -> Case:
     def judge(outputs: Tensors) -> None:
         for output, right in expected.items():
             check_exact(outputs[output], right, name=f"{op} {name}: {output}")

@@ -1188,6 +1188,112 @@ def plan_prefill_rows(
             tl.store(write + spot.to(tl.int64) * 2, ragged, mask=stays)
             tl.store(write + spot.to(tl.int64) * 2 + 1, target.to(tl.int32), mask=stays)
 
+@triton.jit
+def fitting_row(page, slot, ROWS: tl.constexpr):
+    """State row of a slot of pages of ROWS rows, int64; -1 for a negative page and where a plan's int32 has no room."""
+    row = page.to(tl.int64) * ROWS + slot
+    return tl.where((page >= 0) & (row <= 2147483647), row, -1)
+
+@triton.jit
+def ring_pages(page, position):
+    """Pages of four rows of a position's group and of the one before, where `page` is a ring of eight rows."""
+    group = position // 4 % 2
+    return page.to(tl.int64) * 2 + group, page.to(tl.int64) * 2 + 1 - group
+
+@triton.jit
+def entry_of(v1, row, inside, batch):
+    """A v1 struct: whether it names a token of a request, then ragged, request, position, window_len."""
+    entry = v1 + row.to(tl.int64) * 4
+    ragged = tl.load(entry, mask=inside, other=-1)
+    request = tl.load(entry + 1, mask=inside, other=-1)
+    position = tl.load(entry + 2, mask=inside, other=-1)
+    window_len = tl.load(entry + 3, mask=inside, other=-1)
+    named = inside & (ragged >= 0) & (request >= 0) & (request < batch) & (position >= 0)
+    return named, ragged, request.to(tl.int64), position, window_len
+
+@triton.jit(do_not_specialize=("batch",))
+def adapt_decode_rows(
+    seq_lens, state_pages, extra, plan, batch, extra_stride,
+    RATIO: tl.constexpr, HAS_EXTRA: tl.constexpr, BLOCK: tl.constexpr,
+):
+    """Decode structs of v1's lengths and pages; a row of no tokens or of no page is padding."""
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = row < batch
+    seq_len = tl.load(seq_lens + row, mask=inside, other=0)
+    page = tl.load(state_pages + row, mask=inside, other=-1)
+    last = tl.maximum(seq_len, 1) - 1
+    SLOTS: tl.constexpr = 8 if (RATIO == 4) & (not HAS_EXTRA) else RATIO
+    target = fitting_row(page, last % SLOTS, SLOTS)
+    current = page.to(tl.int64)
+    before = current
+    if HAS_EXTRA:
+        before = tl.load(extra + row.to(tl.int64) * extra_stride, mask=inside, other=-1).to(tl.int64)
+    elif RATIO == 4:
+        current, before = ring_pages(page, last)
+    real = inside & (seq_len > 0) & (target >= 0)
+    entry = plan + row.to(tl.int64) * 4
+    tl.store(entry, tl.where(real, seq_len, 0), mask=inside)
+    tl.store(entry + 1, tl.where(real, target, -1).to(tl.int32), mask=inside)
+    tl.store(entry + 2, tl.where(real, tl.maximum(before, -1), -1).to(tl.int32), mask=inside)
+    tl.store(entry + 3, tl.where(real, current, -1).to(tl.int32), mask=inside)
+
+@triton.jit
+def adapt_groups(
+    v1, state_pages, extra, plan, row, batch, groups, extra_stride, RATIO: tl.constexpr, HAS_EXTRA: tl.constexpr
+):
+    """Compress structs of v1's: entries that name no group are invalid, pages of none are masked later."""
+    WINDOW: tl.constexpr = 8 if RATIO == 4 else 128
+    inside = row < groups
+    valid, ragged, request, position, window_len = entry_of(v1, row, inside, batch)
+    valid = valid & (ragged < 65536) & (position < 2147483647) & (position % RATIO == RATIO - 1)
+    valid = valid & (window_len >= 0) & (window_len <= WINDOW)
+    kept = extra + request * extra_stride
+    OWN: tl.constexpr = 1 if RATIO == 4 else 0
+    current = tl.load(kept + OWN if HAS_EXTRA else state_pages + request, mask=valid, other=-1).to(tl.int64)
+    before = current
+    if HAS_EXTRA & (RATIO == 4):
+        # Where few rows come from the state, the step began in this group: the group before is the last step's own.
+        before = tl.load(kept, mask=valid & (window_len > 4), other=-1).to(tl.int64)
+        before = tl.where(window_len > 4, before, current)
+    elif RATIO == 4:
+        current, before = ring_pages(current, position)
+    entry = plan + row.to(tl.int64) * 4
+    known = (current >= 0) & (current <= 2147483647)
+    known_before = (before >= 0) & (before <= 2147483647)
+    tl.store(entry, tl.where(valid, position + 1, -1), mask=inside)
+    tl.store(entry + 1, tl.where(valid, ragged | (window_len << 16), -1), mask=inside)
+    tl.store(entry + 2, tl.where(valid & known_before, before, -1).to(tl.int32), mask=inside)
+    tl.store(entry + 3, tl.where(valid & known, current, -1).to(tl.int32), mask=inside)
+
+@triton.jit
+def adapt_writes(
+    v1, state_pages, extra, plan, row, batch, writes, extra_stride, RATIO: tl.constexpr, HAS_EXTRA: tl.constexpr
+):
+    """Write structs of v1's; an entry whose page is negative writes nothing."""
+    inside = row < writes
+    valid, ragged, request, position, window_len = entry_of(v1, row, inside, batch)
+    page = tl.load(state_pages + request, mask=valid, other=-1)
+    if HAS_EXTRA & (RATIO == 4):
+        kept = extra + request * extra_stride
+        earlier = valid & (position < tl.load(kept + 3, mask=valid, other=0))
+        page = tl.where(earlier, tl.load(kept + 2, mask=earlier, other=-1), page)
+    SLOTS: tl.constexpr = 8 if (RATIO == 4) & (not HAS_EXTRA) else RATIO
+    target = fitting_row(page, position % SLOTS, SLOTS)
+    valid = valid & (target >= 0)
+    entry = plan + row.to(tl.int64) * 2
+    tl.store(entry, tl.where(valid, ragged, -1), mask=inside)
+    tl.store(entry + 1, tl.where(valid, target, -1).to(tl.int32), mask=inside)
+
+@triton.jit(do_not_specialize=("batch", "groups", "writes"))
+def adapt_prefill_rows(
+    v1_compress, v1_write, state_pages, extra, compress, write, batch, groups, writes, extra_stride,
+    RATIO: tl.constexpr, HAS_EXTRA: tl.constexpr, BLOCK: tl.constexpr,
+):
+    """Compress and write structs of v1's, entry by entry."""
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    adapt_groups(v1_compress, state_pages, extra, compress, row, batch, groups, extra_stride, RATIO, HAS_EXTRA)
+    adapt_writes(v1_write, state_pages, extra, write, row, batch, writes, extra_stride, RATIO, HAS_EXTRA)
+
 #: parameters that are multiples of 16 (bytes or elements) in ordinary calls; loads and stores are 16 bytes wide then
 MULTIPLES_OF_16 = (
     "state", "source", "plan", "bias", "weight", "cosines", "sines", "cache", "pooled", "values", "scores", "out",
@@ -1313,6 +1419,30 @@ AHEAD_OF_TIME = (
     (
         "plan_prefill_rows", "plan_prefill",
         {"RATIO": 4, "PAGED": True, "BLOCK": 256},
+        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
+    ),
+
+    (
+        "adapt_decode_rows", "adapt_decode_v1",
+        {"RATIO": 4, "HAS_EXTRA": True, "BLOCK": 128},
+        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
+    ),
+
+    (
+        "adapt_prefill_rows", "adapt_prefill_v1",
+        {"RATIO": 4, "HAS_EXTRA": True, "BLOCK": 128},
+        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
+    ),
+
+    (
+        "adapt_decode_rows", "adapt_decode_v1",
+        {"RATIO": 128, "HAS_EXTRA": False, "BLOCK": 128},
+        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
+    ),
+
+    (
+        "adapt_prefill_rows", "adapt_prefill_v1",
+        {"RATIO": 128, "HAS_EXTRA": True, "BLOCK": 128},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
@@ -1718,6 +1848,50 @@ def plan_prefill(
         seq_lens, extend_lens, requests, request_to_token if paged else requests, full_to_window if paged else requests,
         compress, write, batch, rows, ring, window_page or ring, request_to_token.stride(0) if paged else 0,
         RATIO=ratio, PAGED=paged, BLOCK=256, num_warps=4, num_stages=1,
+    )
+
+def check_extra(extra, ratio, columns):
+    """Pages of v1's `extra_data`, a row per request."""
+    if ratio not in (4, 128):
+        raise ArgumentError(f"ratio {ratio}", remedy="4 or 128")
+    if extra is not None and (extra.dim() != 2 or extra.shape[1] != columns or extra.stride(1) != 1):
+        raise ArgumentError(
+            f"extra: shape {tuple(extra.shape)} with strides {tuple(extra.stride())}",
+            remedy=f"[batch, {columns}] with contiguous rows for ratio {ratio}, or none",
+        )
+
+def adapt_decode_v1(*, seq_lens, state_pages, plan, ratio, extra=None):
+    """Decode structs of v1's lengths and pages; a row of no tokens or of no page is padding."""
+    check_extra(extra, ratio, 1)
+    check_plan(plan, 4)
+    batch = seq_lens.shape[0]
+    if batch == 0:
+        return
+    adapt_decode_rows[(triton.cdiv(batch, 128),)](
+        seq_lens, state_pages, state_pages if extra is None else extra, plan, batch,
+        0 if extra is None else extra.stride(0),
+        RATIO=ratio, HAS_EXTRA=extra is not None, BLOCK=128, num_warps=4, num_stages=1,
+    )
+
+def adapt_prefill_v1(*, v1_compress, v1_write, state_pages, compress, write, ratio, extra=None):
+    """Compress and write structs of v1's, entry by entry; an entry that names no token of a request is invalid."""
+    check_extra(extra, ratio, 4 if ratio == 4 else 1)
+    for plan, columns in ((v1_compress, 4), (v1_write, 4), (compress, 4), (write, 2)):
+        check_plan(plan, columns)
+    groups, writes = compress.shape[0], write.shape[0]
+    if v1_compress.shape[0] != groups or v1_write.shape[0] != writes:
+        raise ArgumentError(
+            f"plans of {v1_compress.shape[0]} and {v1_write.shape[0]} entries for {groups} and {writes}",
+            remedy="as many structs as v1 has, entry by entry",
+        )
+    if groups > 65536:
+        raise ArgumentError(f"a plan of {groups} groups", remedy="at most 65536: a struct's token has 16 bits")
+    if max(groups, writes) == 0:
+        return
+    adapt_prefill_rows[(triton.cdiv(max(groups, writes), 128),)](
+        v1_compress, v1_write, state_pages, state_pages if extra is None else extra, compress, write,
+        state_pages.shape[0], groups, writes, 0 if extra is None else extra.stride(0), RATIO=ratio, HAS_EXTRA=extra is not None, BLOCK=128, num_warps=4,
+        num_stages=1,
     )
 
 def host_rows(requests, positions, ring, window_page, request_to_token, full_to_window):

@@ -18,6 +18,28 @@ SlotZero = Literal["ordinary", "reserved"]
 SourceDtype = Literal["f32", "bf16"]
 StateDtype = Literal["f32", "bf16"]
 Table = Literal["interleaved", "split", "two"]
+def adapt_decode_v1(
+    *,
+    seq_lens: Any,  # i32 [batch], in
+    state_pages: Any,  # i32 [batch], in
+    extra: Any = None,  # i32 [batch, 1], in
+    plan: Any,  # i32 [batch, 4], out
+    **numbers: Any,
+) -> None:
+    """Decode structs of v1's lengths and pages; a row of no tokens or of no page is padding."""
+
+def adapt_prefill_v1(
+    *,
+    v1_compress: Any,  # i32 [groups, 4], in
+    v1_write: Any,  # i32 [writes, 4], in
+    state_pages: Any,  # i32 [batch], in
+    extra: Any = None,  # i32 [batch, 4 if ratio == 4 else 1], in
+    compress: Any,  # i32 [groups, 4], out
+    write: Any,  # i32 [writes, 2], out
+    **numbers: Any,
+) -> None:
+    """Compress and write structs of v1's, entry by entry; an entry that names no token of a request is invalid."""
+
 def decode(
     *,
     state: Any,  # state_dtype [state_rows, (4 if ratio == 4 else 2) * head_dim], inout

@@ -12,9 +12,10 @@ from tests.compress import checks
 from tests.compress.host import online_plans
 from tests.compress.modules import module, plan
 from tests.compress.readers import round_trip
+from tests.compress.v1 import adapted_plans
 
 TARGET = "gfx950"
-CHECKS = {**checks.CHECKS, "round_trip": round_trip, "online_plans": online_plans}
+CHECKS = {**checks.CHECKS, "round_trip": round_trip, "online_plans": online_plans, "adapted_plans": adapted_plans}
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)

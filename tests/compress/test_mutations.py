@@ -15,8 +15,9 @@ from tests.compress import checks
 from tests.compress.host import online_plans
 from tests.compress.modules import module
 from tests.compress.readers import round_trip
+from tests.compress.v1 import adapted_plans
 
-CHECKS = {**checks.CHECKS, "round_trip": round_trip, "online_plans": online_plans}
+CHECKS = {**checks.CHECKS, "round_trip": round_trip, "online_plans": online_plans, "adapted_plans": adapted_plans}
 #: planted defect -> checks that must each reject it; with the report that it stands for. B13, a launch that does not
 #: wait for the one before, shows in compiled code only: tests/triton/test_dependent_launch.py
 MUTATIONS = {
@@ -57,10 +58,17 @@ MUTATIONS = {
     "bias_twice": ("option_choices",),
     "norm_without_eps": ("nan_scores",),
     "stale_online": ("online_prefill_and_decode",),
+    "v1_invalid_kept": ("adapted_plans",),
+    "v1_batch_unchecked": ("adapted_plans",),
+    "v1_load_page": ("adapted_plans",),
+    "v1_write_page": ("adapted_plans",),
+    "v1_page_zero": ("adapted_plans",),  # B2
+    "v1_ring_page": ("adapted_plans",),
 }
 TEMPLATES = (
     "triton/compress.py.jinja", "triton/compress_pool.py.jinja", "triton/compress_rows.py.jinja",
-    "triton/compress_plan.py.jinja", "triton/compress_calls.py.jinja", "triton/compress_host.py.jinja",
+    "triton/compress_plan.py.jinja", "triton/compress_v1.py.jinja", "triton/compress_calls.py.jinja",
+    "triton/compress_host.py.jinja",
     "macros/pool.py.jinja", "macros/norm.py.jinja", "macros/rope.py.jinja", "macros/store.py.jinja",
     "macros/store_fp4.py.jinja",
 )  # fmt: skip

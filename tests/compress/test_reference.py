@@ -11,11 +11,7 @@ from dsv4gen.reference.compress import Geometry
 from dsv4gen.reference.compress_plan import (
     Extend,
     RequestRing,
-    V1Plan,
     check_ring,
-    decode_from_v1,
-    decode_plan,
-    from_v1,
     prefill_plan,
     rollback_rows,
     unpack,
@@ -154,59 +150,6 @@ def test_hadamard_is_its_own_inverse_and_has_sylvester_signs() -> None:
     third = compress.hadamard(torch.eye(128)[3:4])[0] * 128**0.5
     signs = [(-1.0) ** bin(3 & index).count("1") for index in range(128)]
     assert torch.allclose(third, torch.tensor(signs, dtype=torch.float64))
-
-
-def v1_of(extends: list[Extend], ring: RequestRing, geometry: Geometry) -> V1Plan:
-    """The v1 structs upstream builds for the same step (its write rule keeps the rows that v2 keeps)."""
-    ratio = geometry.ratio
-    plans = prefill_plan(extends, ring, geometry)
-    starts, owner = {}, {}
-    ragged = 0
-    for batch, entry in enumerate(extends):
-        for position in range(entry.prefix, entry.seq_len):
-            owner[ragged], starts[ragged] = batch, position
-            ragged += 1
-    places, buffered = unpack(plans.compress)
-    compress_rows = [[int(r), owner[int(r)], starts[int(r)], int(b)] for r, b in zip(places, buffered, strict=True)]
-    write_rows = [[r, owner[r], starts[r], 0] for r in plans.write[:, 0].tolist()]
-    pages, extra = [], []
-    for entry in extends:
-        load, write = (max(length - 1, 0) // ratio * ratio for length in (entry.prefix, entry.seq_len))
-        page = [ring.row(entry.request, max(position, 0)) // ratio for position in (load - 4, load, write - 4, write)]
-        pages.append(page[3])
-        extra.append([page[0], page[1], page[2], write] if ratio == 4 else page[1])
-    as_tensor = lambda rows: torch.tensor(rows, dtype=torch.int32)  # noqa: E731
-    return V1Plan(as_tensor(compress_rows), as_tensor(write_rows), as_tensor(pages), as_tensor(extra))
-
-
-@pytest.mark.parametrize(("ratio", "ring"), [(4, 8), (128, 128)])
-def test_v1_plans_do_the_same_work(ratio: int, ring: int) -> None:
-    geometry = Geometry(ratio, 128)
-    extends = [Extend(0, 0, 2 * ratio + 1), Extend(1, ratio + 2, 3 * ratio), Extend(2, 5 * ratio, 5 * ratio + 1)]
-    v1 = v1_of(extends, RequestRing(ring), geometry)
-    ours = prefill_plan(extends, RequestRing(ring), geometry)
-    adapted = from_v1(v1, geometry)
-    assert torch.equal(adapted.compress[:, :2], ours.compress[:, :2])
-    step = compress_state.Step(geometry, torch.zeros(geometry.window, 128, dtype=torch.float64))
-    state = torch.randn(3 * ring, geometry.width, dtype=torch.float64)
-    rows = torch.randn(sum(e.seq_len - e.prefix for e in extends), geometry.width, dtype=torch.float64)
-    other = state.clone()
-    pooled = [compress_state.pooled_prefill(step, state, rows, plan.compress)[1] for plan in (ours, adapted)]
-    assert torch.equal(*pooled)
-    compress_state.write_rows(step, state, rows, ours.write)
-    compress_state.write_rows(step, other, rows, adapted.write)
-    assert torch.equal(state, other)
-
-
-def test_v1_decode_structs() -> None:
-    lengths = torch.tensor([8, 13, 0, 4])
-    pages = torch.tensor([(length - 1) // 4 % 2 + 2 * b for b, length in enumerate(lengths.tolist())])
-    previous = torch.tensor([(max(length - 1, 0) // 4 + 1) % 2 + 2 * b for b, length in enumerate(lengths.tolist())])
-    pages[2] = -1
-    plan = decode_from_v1(lengths, pages, previous[:, None], Geometry(4, 128))
-    ours = decode_plan(range(4), lengths.tolist(), RequestRing(8), Geometry(4, 128))
-    assert torch.equal(plan[:3], ours[:3])
-    assert torch.equal(plan[3, :2], ours[3, :2]) and plan[3, 3] == ours[3, 3]  # its previous page is masked
 
 
 def test_plans_are_dense_ordered_and_padded_with_invalid() -> None:
