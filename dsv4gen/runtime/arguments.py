@@ -6,6 +6,7 @@ no, never yes to a wrong call, and comes here when the answer is no; a property 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -141,7 +142,7 @@ def _number_problems(table: CallTable, values: Values, bound: Bound) -> Iterator
         if values.get(name) is None:
             yield f"{name} is missing"
         elif not _is_number(values[name], integral=name not in table.scalars):
-            yield f"{name} is {values[name]!r}, not a number"
+            yield f"{name} is {values[name]!r}, not a {'number' if name in table.scalars else 'whole number'}"
         elif name not in table.scalars:
             bound.sizes[name] = int(values[name])
     for name in table.optional_numbers:
@@ -152,7 +153,7 @@ def _number_problems(table: CallTable, values: Values, bound: Bound) -> Iterator
 
 def _is_number(value: Any, *, integral: bool) -> bool:
     try:
-        return bool(value == (int(value) if integral else float(value)))
+        return bool(value == (operator.index(value) if integral else float(value)))
     except (TypeError, ValueError):
         return False
 

@@ -86,7 +86,10 @@ class WorkspaceRule:
 
 @dataclass(frozen=True)
 class CallTable:
-    """Everything a call of one op needs to know; `fields` are the members of the kernels' Params struct in order."""
+    """Everything a call of one op needs to know.
+
+    `fields` are the members of the kernels' Params struct in order, `pointers` the byte offsets of its addresses.
+    """
 
     family: str
     op: str
@@ -96,6 +99,7 @@ class CallTable:
     scalars: tuple[str, ...]
     workspaces: tuple[WorkspaceRule, ...]
     fields: tuple[str, ...]
+    pointers: Mapping[str, int]
     format: str
     size: int
     key_axes: tuple[str, ...]
@@ -160,6 +164,7 @@ def make_table(family_name: str, family: Json, op_name: str, options: Mapping[st
         scalars=tuple(name for name in fields if name not in known),
         workspaces=workspaces,
         fields=fields,
+        pointers={name: offset for name, kind, offset in op["params"]["fields"] if kind == "pointer"},
         format=op["params"]["format"],
         size=op["params"]["size"],
         key_axes=tuple(axis.name for axis in axes if axis.name in decided or axis.constant_range is None),

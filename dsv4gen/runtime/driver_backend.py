@@ -16,7 +16,7 @@ from dsv4gen.base.choices import with_choices
 from dsv4gen.base.errors import LoadError
 from dsv4gen.base.manifest import require_intact
 from dsv4gen.base.target_id import parse, runs_on
-from dsv4gen.runtime import arguments, specialise
+from dsv4gen.runtime import arguments, repeat, specialise
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
 from dsv4gen.runtime.cache import Cache
 from dsv4gen.runtime.call_table import CallTable
@@ -137,6 +137,8 @@ class DriverBackend:
         current = self.platform.index_getter()
         names = {
             **_dtypes(table),
+            **repeat.packers(table),
+            **repeat.stand_ins(table),
             "_stream": self.platform.stream_getter(),
             "_current": current,
             "_decisions": decisions,
@@ -145,7 +147,9 @@ class DriverBackend:
             "_make_outputs": lambda **values: function(**make_outputs(table, values)),
             "_elsewhere": elsewhere,
             "_free": [],
-            "_new_slot": lambda: _new_slot(table.size),
+            "_memories": repeat.Memories(),
+            "_new_slot": lambda: _new_slot(bytes(table.size)),
+            "_copied_slot": lambda packed: _new_slot(packed[: table.size]),
             "_pack": struct.Struct(table.format).pack_into,
             "_pack_error": struct.error,
             "_launch": launch,
@@ -214,10 +218,10 @@ def kernel_source(
     )
 
 
-def _new_slot(size: int) -> tuple[Any, int]:
+def _new_slot(params: bytes) -> tuple[Any, int]:
     """Memory for one call in flight: Params, then the one-entry pointer list that points at it."""
-    start = -(-size // 8) * 8
-    buffer = ctypes.create_string_buffer(start + 8)
+    start = -(-len(params) // 8) * 8
+    buffer = ctypes.create_string_buffer(params, start + 8)
     address = ctypes.addressof(buffer)
     struct.pack_into("<Q", buffer, start, address)
     return buffer, address + start

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dsv4gen
 from dsv4gen.base.errors import ArgumentError
-from dsv4gen.runtime import arguments, specialise
+from dsv4gen.runtime import arguments, repeat, specialise
 from dsv4gen.runtime.call_table import CallTable, make_table
 from tests.runtime import synthetic
 from tests.runtime.stubs import StubDriver
@@ -114,7 +114,8 @@ def _accepts(table: CallTable, values: dict[str, Any]) -> bool:
     def stream(_: int) -> int:
         raise Done
 
-    names = {"_recheck": recheck, "_stream": stream, "_float32": torch.float32, "_int32": torch.int32}
+    dtypes = {"_float32": torch.float32, "_int32": torch.int32}
+    names = {"_recheck": recheck, "_stream": stream, "_memories": repeat.Memories(), **dtypes}
     function = specialise.make_function(table, checked=True, on_cuda=False, many_devices=False, names=names)
     try:
         function(**values)
