@@ -117,11 +117,12 @@ def verify(targets: tuple[str, ...], families: tuple[str, ...], full: bool, out:
     The results also stay in the cache, where `dsv4gen report` finds them.
     """
     from dsv4gen.emit.select import select_targets
+    from dsv4gen.verify.progress import shown
     from dsv4gen.verify.results import keep, write_results
     from dsv4gen.verify.run import verify as run_verify
 
-    progress = (lambda _: None) if as_json else (lambda text: say(text, "dim"))
-    outcome = run_verify(select_targets(targets), families, full=full, progress=progress)
+    with shown(quiet=as_json) as progress:
+        outcome = run_verify(select_targets(targets), families, full=full, progress=progress)
     keep(outcome)
     if out is not None:
         write_results(outcome, out)

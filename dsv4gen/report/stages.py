@@ -6,13 +6,13 @@ the command that makes them, and what this project cannot do is `never`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from dsv4gen.report.benchmarks import Measured
 from dsv4gen.report.model import Stage, State
-from dsv4gen.verify.outcome import Outcome
+from dsv4gen.verify.outcome import MACHINE_CODE, Gap, Outcome
 
-MACHINE_CODE = "amdgcn emulator"
 #: what a cell is called after the oracle that ran its source
 _ORACLES = {"SIMT": "host build", "interpreter": "interpreted"}
 _OLDER = "these results are about an older generation of this family"
@@ -80,7 +80,8 @@ def executed(outcome: Outcome | None, expected: str, evidence: str) -> Stage:
     wrong = [finding.text for finding in outcome.findings if finding.stage == "run"]
     if wrong:
         return Stage("executed", "failed", "wrong results", (*wrong, *reasons))
-    gaps = [f"not executed: {gap}" for gap in outcome.not_executed]
+    gaps = [f"not executed: {gap}" for gap in outcome.unreached]
+    reasons += _impossible(outcome.not_executed)
     if gaps:
         text = f"{len(gaps)} not executed" if ran else "not executed"
         return Stage("executed", "failed", text, (*gaps, *reasons))
@@ -90,9 +91,15 @@ def executed(outcome: Outcome | None, expected: str, evidence: str) -> Stage:
     if MACHINE_CODE in ran:
         return Stage("executed", "yes", "emulated", (*reasons, "emulated on the CPU, not measured on hardware"))
     if evidence == "compiled":
-        reasons.append("compile-only: nothing here executes this target's machine code, only its source")
+        reasons.append("nothing here executes this target's machine code, only its source")
         return Stage("executed", "part", " + ".join(words), tuple(reasons))
     return Stage("executed", "yes", " + ".join(words), tuple(reasons))
+
+
+def _impossible(gaps: Sequence[Gap]) -> list[str]:
+    """What could not be executed, by oracle and reason."""
+    kernels = Counter((gap.oracle, gap.reason) for gap in gaps if gap.reason)
+    return [f"{oracle}: {count} kernels not executed: {reason}" for (oracle, reason), count in kernels.items()]
 
 
 def measured(found: Sequence[Measured], expected: str, evidence: str) -> Stage:

@@ -16,6 +16,7 @@ from dsv4gen.runtime.dispatch import PlannedLaunch
 from dsv4gen.target import TargetRecord
 from dsv4gen.toolchain import compile_source
 from dsv4gen.verify.oracle import FamilyOracle
+from dsv4gen.verify.outcome import MACHINE_CODE
 
 
 class AmdgcnFamily(FamilyOracle):
@@ -33,7 +34,7 @@ class AmdgcnFamily(FamilyOracle):
     @property
     def name(self) -> str:
         """The oracle's name in tables."""
-        return "amdgcn emulator"
+        return MACHINE_CODE
 
     def launch(self, launch: PlannedLaunch, layout: ParamsLayout, values: Mapping[str, Any], order: str) -> None:
         """Execute one launch.

@@ -24,7 +24,8 @@ from dsv4gen.toolchain import (
     run_tasks,
 )
 from dsv4gen.verify.outcome import Finding, KernelRow
-from dsv4gen.verify.triton_requests import triton_requests
+from dsv4gen.verify.progress import QUIET, Progress
+from dsv4gen.verify.triton_requests import labels, triton_requests
 
 
 @dataclass(frozen=True)
@@ -43,18 +44,22 @@ class Job:
     record: TargetRecord
 
 
-def compile_all(jobs: Sequence[Job]) -> Compiled:
+def compile_all(jobs: Sequence[Job], progress: Progress = QUIET) -> Compiled:
     """Compile all jobs in parallel; a failure of one does not stop the others."""
-    sources = _compile_sources([job for job in jobs if job.plan.language == "hip_cuda"])
-    modules = _compile_modules([job for job in jobs if job.plan.language == "triton"])
+    sources = _compile_sources([job for job in jobs if job.plan.language == "hip_cuda"], progress)
+    modules = _compile_modules([job for job in jobs if job.plan.language == "triton"], progress)
     return Compiled((*sources.rows, *modules.rows), (*sources.findings, *modules.findings))
 
 
-def _compile_sources(jobs: Sequence[Job]) -> Compiled:
+def _compile_sources(jobs: Sequence[Job], progress: Progress) -> Compiled:
+    if not jobs:
+        return Compiled((), ())
     tasks = [Task(f"{job.plan.family} for {job.record.device}", lambda job=job: _compile(job)) for job in jobs]  # type: ignore[misc]
     rows: list[KernelRow] = []
     findings: list[Finding] = []
-    for job, done in zip(jobs, run_tasks(tasks), strict=True):
+    with progress.stage("compiling HIP/CUDA sources", len(tasks)) as step:
+        finished = run_tasks(tasks, on_finish=lambda _: step())
+    for job, done in zip(jobs, finished, strict=True):
         if done.error is not None:
             findings += _findings(job.plan, getattr(done.error, "errors", (done.error,)))
         elif done.value is not None:
@@ -64,21 +69,25 @@ def _compile_sources(jobs: Sequence[Job]) -> Compiled:
     return Compiled(tuple(rows), tuple(findings))
 
 
-def _compile_modules(jobs: Sequence[Job]) -> Compiled:
+def _compile_modules(jobs: Sequence[Job], progress: Progress) -> Compiled:
     """Triton modules: the combinations that each states it compiles ahead of time."""
+    if not jobs:
+        return Compiled((), ())
     rows: list[KernelRow] = []
     findings: list[Finding] = []
     with tempfile.TemporaryDirectory(prefix="dsv4gen-verify-") as folder:
-        asked = [(job.plan, kernel, job.record) for job in jobs for kernel in _requests(job, Path(folder))]
-        made = compile_triton_many([(kernel, record) for _, kernel, record in asked]) if asked else []
-        for (plan, kernel, record), done in zip(asked, made, strict=True):
+        asked = [(job, kernel, label) for job in jobs for kernel, label in _requests(job, Path(folder))]
+        with progress.stage("compiling Triton kernels", len(asked)):
+            made = compile_triton_many([(kernel, job.record) for job, kernel, _ in asked])
+        for (job, kernel, label), done in zip(asked, made, strict=True):
+            plan, record = job.plan, job.record
             if done.value is None:
                 findings += _findings(plan, getattr(done.error, "errors", (done.error,)))
                 continue
             used = done.value.code.kernels[0].for_launch(
                 record, threads=done.value.threads, dynamic_shared_bytes=done.value.shared_bytes
             )
-            rows.append(_row(plan, record, _label(kernel), used, "triton", done.value.threads, record.shared.block))
+            rows.append(_row(plan, record, label, used, "triton", done.value.threads, record.shared.block))
             findings += _findings(plan, _budget(plan, kernel, record, used, done.value.threads))
     return Compiled(tuple(rows), tuple(findings))
 
@@ -104,18 +113,14 @@ def _allowances(registers: int) -> dict[str, int]:
     }
 
 
-def _requests(job: Job, folder: Path) -> list[TritonKernel]:
+def _requests(job: Job, folder: Path) -> list[tuple[TritonKernel, str]]:
+    """What the module states, each with its label."""
     rendered = render_triton(job.plan)
     path = folder / job.record.device / rendered.name
     path.parent.mkdir(exist_ok=True)
     path.write_text(rendered.text, encoding="utf-8")
-    return triton_requests(job.plan, rendered, path)
-
-
-def _label(kernel: TritonKernel) -> str:
-    """The function, its texts and its numbers: what tells one combination from another."""
-    chosen = [str(value) for value in kernel.constexprs.values() if not isinstance(value, bool)]
-    return " ".join([kernel.function, *chosen, f"warps={kernel.options.get('num_warps', 4)}"])
+    kernels = triton_requests(job.plan, rendered, path)
+    return list(zip(kernels, labels(kernels), strict=True))
 
 
 def _compile(job: Job) -> CodeObject:

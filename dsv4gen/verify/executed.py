@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -22,8 +21,10 @@ from dsv4gen.render.render import render_triton
 from dsv4gen.target import TargetRecord
 from dsv4gen.toolchain.parallel import TRITON_BYTES, job_count
 from dsv4gen.verify.amdgcn import AmdgcnFamily
+from dsv4gen.verify.found import Found
 from dsv4gen.verify.oracle import FamilyOracle
-from dsv4gen.verify.outcome import Counted, CounterRow, ExecutedRow, Finding, Gap
+from dsv4gen.verify.outcome import MACHINE_CODE, Counted
+from dsv4gen.verify.progress import QUIET, Progress, Step
 from dsv4gen.verify.runs import ORDERS, Run, cases_of, run_triton_machine
 from dsv4gen.verify.simt import SimtFamily
 
@@ -32,73 +33,54 @@ from dsv4gen.verify.simt import SimtFamily
 MACHINE_CODE_STEP = 19
 
 
-@dataclass(frozen=True)
-class Executed:
-    """Rows per target and symbol, findings, and the symbols or branches that no case reached."""
-
-    rows: tuple[ExecutedRow, ...]
-    findings: tuple[Finding, ...]
-    not_executed: tuple[Gap, ...]
-    counters: tuple[CounterRow, ...] = ()
-
-
 def execute_all(
     plans: Sequence[FamilyPlan],
     *,
     full: bool,
-    progress: Callable[[str], None],
-    emulated: Mapping[str, TargetRecord] = MappingProxyType({}),
-) -> Executed:
+    progress: Progress = QUIET,
+    records: Mapping[str, TargetRecord] = MappingProxyType({}),
+) -> Found:
     """Execute all plans; equal texts run once.
 
     Args:
-        emulated: targets whose machine code is executed too, each with its record.
+        records: targets whose machine code is executed too where they are emulated, and said not to be elsewhere.
     """
     with ThreadPoolExecutor(job_count(bytes_per_job=TRITON_BYTES)) as pool:
         machines = {
-            id(plan): pool.submit(run_triton_machine, plan, emulated[plan.target.name], full)
+            id(plan): pool.submit(_run_triton_machine, plan, records[plan.target.name], full, progress)
             for plan in plans
-            if plan.language == "triton" and plan.target.name in emulated
+            if plan.language == "triton" and _emulated(plan, records)
         }
-        return _execute(plans, machines, emulated, full, progress)
+        return _execute(plans, machines, records, full, progress)
 
 
 def _execute(
     plans: Sequence[FamilyPlan],
     machines: Mapping[int, Future[Run]],
-    emulated: Mapping[str, TargetRecord],
+    records: Mapping[str, TargetRecord],
     full: bool,
-    progress: Callable[[str], None],
-) -> Executed:
+    progress: Progress,
+) -> Found:
     """As `execute_all`, while `machines` runs Triton families as machine code."""
     runs: dict[str, Run] = {}
-    rows: list[ExecutedRow] = []
-    counters: list[CounterRow] = []
-    missing: list[Gap] = []
-    findings: list[Finding] = []
+    found = Found()
     for plan in plans:
         key = _text_key(plan)
         if key not in runs:
-            progress(f"running {plan.family} as on {plan.target.name}")
-            runs[key] = _run(plan, full)
-        rows += _rows(plan, runs[key])
-        missing += _not_executed(plan, runs[key])
-        findings += _findings(plan, runs[key])
-        record = emulated.get(plan.target.name)
-        if record is not None and plan.language == "hip_cuda":
-            progress(f"running {plan.family} as {plan.target.name} machine code")
-            machine = _run_amdgcn(plan, record, full)
-            rows += [row for row in _rows(plan, machine) if row.cases]
-            counters += _counters(plan, machine)
-            findings += _findings(plan, machine)
+            runs[key] = _run(plan, full, progress)
+        found.add(plan, runs[key])
         if id(plan) in machines:
-            progress(f"running {plan.family} as {plan.target.name} machine code")
-            machine = machines[id(plan)].result()
-            rows += _rows(plan, machine)
-            missing += _not_executed(plan, machine)
-            counters += _counters(plan, machine)
-            findings += _findings(plan, machine)
-    return Executed(tuple(rows), tuple(findings), tuple(missing), tuple(counters))
+            found.add(plan, machines[id(plan)].result())
+        elif _emulated(plan, records):
+            found.add(plan, _run_amdgcn(plan, records[plan.target.name], full, progress))
+        elif plan.target.name in records and plan.target.api == "hip":
+            found.add_machine_code_gaps(plan, f"{plan.target.name} is compile-only: the emulator does not execute it")
+    return found
+
+
+def _emulated(plan: FamilyPlan, records: Mapping[str, TargetRecord]) -> bool:
+    record = records.get(plan.target.name)
+    return record is not None and record.evidence == "emulated"
 
 
 def _text_key(plan: FamilyPlan) -> str:
@@ -110,37 +92,51 @@ def _text_key(plan: FamilyPlan) -> str:
     return hashlib.sha256(f"{plan.family}\n{text}".encode()).hexdigest()
 
 
-def _run(plan: FamilyPlan, full: bool) -> Run:
-    try:
-        cases = cases_of(plan, full)
-        return _run_triton(plan, cases) if plan.language == "triton" else _run_simt(plan, cases)
-    except ToolMissing as error:
-        return Run("none", findings=[f"{plan.family} on {plan.target.name} was not run: {error}"])
+def _run(plan: FamilyPlan, full: bool, progress: Progress) -> Run:
+    with progress.stage(f"running {plan.family} as on {plan.target.name}") as step:
+        try:
+            cases = cases_of(plan, full)
+            return _run_triton(plan, cases, step) if plan.language == "triton" else _run_simt(plan, cases, step)
+        except ToolMissing as error:
+            return Run.impossible("none", f"{plan.family} on {plan.target.name} was not run", str(error))
 
 
-def _run_simt(plan: FamilyPlan, cases: Iterator[Case]) -> Run:
+def _run_simt(plan: FamilyPlan, cases: Iterator[Case], step: Step) -> Run:
     wave = int(str(plan.target["wave.launch"]))
     family = SimtFamily(plan, wave)
     run = Run(family.name)
     for number, case in enumerate(cases):
         for variant in plan.variants.choices:
             _one(run, family, case.fresh(), variant, ORDERS[number % len(ORDERS)])
+        step()
     return run
 
 
-def _run_amdgcn(plan: FamilyPlan, record: TargetRecord, full: bool) -> Run:
+def _run_triton_machine(plan: FamilyPlan, record: TargetRecord, full: bool, progress: Progress) -> Run:
+    with progress.stage(_as_machine_code(plan)) as step:
+        return run_triton_machine(plan, record, full, step)
+
+
+def _run_amdgcn(plan: FamilyPlan, record: TargetRecord, full: bool, progress: Progress) -> Run:
     """What the target's compiler made of the text, executed; every 19th case, or all of them."""
-    try:
-        family = AmdgcnFamily(plan, record)
-    except ToolMissing as error:
-        return Run("none", findings=[f"{plan.family} was not run as {record.name} machine code: {error}"])
-    run = Run(family.name)
-    for number, case in enumerate(cases_of(plan, False)):
-        if full or number % MACHINE_CODE_STEP == 0:
-            for variant in plan.variants.choices:
-                _one(run, family, case.fresh(), variant, ORDERS[number // MACHINE_CODE_STEP % len(ORDERS)])
-                _count(run, family, case.name)
-    return run
+    with progress.stage(_as_machine_code(plan)) as step:
+        try:
+            family = AmdgcnFamily(plan, record)
+        except ToolMissing as error:
+            what = f"{plan.family} was not run as {record.name} machine code"
+            return Run.impossible(MACHINE_CODE, what, str(error))
+        run = Run(family.name)
+        for number, case in enumerate(cases_of(plan, False)):
+            if full or number % MACHINE_CODE_STEP == 0:
+                for variant in plan.variants.choices:
+                    _one(run, family, case.fresh(), variant, ORDERS[number // MACHINE_CODE_STEP % len(ORDERS)])
+                    _count(run, family, case.name)
+                step()
+        return run
+
+
+def _as_machine_code(plan: FamilyPlan) -> str:
+    return f"running {plan.family} as {plan.target.name} machine code"
 
 
 def _count(run: Run, family: AmdgcnFamily, case: str) -> None:
@@ -166,7 +162,7 @@ def _one(run: Run, family: FamilyOracle, case: Case, variant: str, order: str) -
         run.row_paths.setdefault(symbol, set()).add(path)
 
 
-def _run_triton(plan: FamilyPlan, cases: Iterator[Case]) -> Run:
+def _run_triton(plan: FamilyPlan, cases: Iterator[Case], step: Step) -> Run:
     from dsv4gen.interpret import shared_worker
 
     run = Run("interpreter")
@@ -181,42 +177,5 @@ def _run_triton(plan: FamilyPlan, cases: Iterator[Case]) -> Run:
                 run.cases[case.op] = run.cases.get(case.op, 0) + 1
             except DsvError as error:
                 run.findings.append(f"{plan.family} on {plan.target.name}: {case.name}: {error}")
+            step()
     return run
-
-
-def _names(plan: FamilyPlan, run: Run) -> Sequence[str]:
-    """What must have been run: symbols, or the launch functions of a Triton family."""
-    if run.names:
-        return run.names
-    if plan.language == "triton":
-        return [op.name for op in plan.ops]
-    return [instance.symbol for kernel in plan.kernels for instance in kernel.instances]
-
-
-def _rows(plan: FamilyPlan, run: Run) -> Iterator[ExecutedRow]:
-    for name in _names(plan, run):
-        paths = tuple(sorted(run.row_paths.get(name, ())))
-        yield ExecutedRow(plan.target.name, plan.family, name, run.oracle, run.cases.get(name, 0), paths)
-
-
-def _findings(plan: FamilyPlan, run: Run) -> Iterator[Finding]:
-    for text in run.findings:
-        yield Finding(plan.target.name, plan.family, "run", text)
-
-
-def _counters(plan: FamilyPlan, run: Run) -> Iterator[CounterRow]:
-    for symbol, counted in run.counted.items():
-        yield CounterRow(plan.target.name, plan.family, symbol, counted)
-
-
-def _not_executed(plan: FamilyPlan, run: Run) -> Iterator[Gap]:
-    for name in _names(plan, run):
-        if not run.cases.get(name):
-            yield Gap(plan.target.name, plan.family, name)
-    if plan.language == "triton":
-        return
-    for kernel in plan.kernels:
-        for instance in kernel.instances:
-            for path in kernel.row_paths:
-                if path.name not in run.row_paths.get(instance.symbol, ()):
-                    yield Gap(plan.target.name, plan.family, instance.symbol, path.name)

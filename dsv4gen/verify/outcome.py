@@ -11,8 +11,12 @@ from dsv4gen.console import say, table
 KIND = "dsv4gen verify"
 SCHEMA = 1
 
+#: the oracle that executes AMD machine code
+MACHINE_CODE = "amdgcn emulator"
+
 RESOURCE_HEAD = (
     "target",
+    "family",
     "kernel",
     "compiler",
     "regs",
@@ -24,7 +28,8 @@ RESOURCE_HEAD = (
     "limit",
     "blocks/unit",
 )
-EXECUTED_HEAD = ("target", "kernel", "oracle", "cases", "row paths")
+EXECUTED_HEAD = ("target", "family", "kernel or op", "oracle", "cases", "row paths")
+GAP_HEAD = ("target", "family", "not executed", "on", "because")
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class KernelRow:
 
     def cells(self) -> tuple[object, ...]:
         """The row of the printed table."""
-        return astuple(self)[2:]
+        return self.device, self.family, *astuple(self)[3:]
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class ExecutedRow:
 
     def cells(self) -> tuple[object, ...]:
         """The row of the printed table."""
-        return self.target, self.symbol, self.oracle, self.cases, " ".join(self.row_paths)
+        return self.target, self.family, self.symbol, self.oracle, self.cases, " ".join(self.row_paths)
 
 
 @dataclass(frozen=True)
@@ -105,16 +110,26 @@ class Finding:
 
 @dataclass(frozen=True)
 class Gap:
-    """A symbol, or one row path of it, that no case reached."""
+    """A symbol, or one row path of it, that no case reached on an oracle.
+
+    With a `reason` nothing of the family can run there, and no case was missing.
+    """
 
     target: str
     family: str
     symbol: str
     row_path: str = ""
+    oracle: str = ""
+    reason: str = ""
 
     def __str__(self) -> str:
         branch = f": row path {self.row_path}" if self.row_path else ""
-        return f"{self.target} {self.symbol}{branch}"
+        place = f" on {self.oracle}" if self.oracle else ""
+        return f"{self.target} {self.family} {self.symbol}{branch}{place}: {self.reason or 'no case reached it'}"
+
+    def cells(self) -> tuple[object, ...]:
+        """The row of the printed table."""
+        return self.target, self.family, self.symbol, self.oracle, self.reason
 
 
 Row = TypeVar("Row", KernelRow, ExecutedRow, CounterRow, Finding, Gap)
@@ -141,7 +156,12 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """No finding, and nothing left unexecuted without a reason."""
-        return not self.findings and not self.not_executed
+        return not self.findings and not self.unreached
+
+    @property
+    def unreached(self) -> tuple[Gap, ...]:
+        """What was not executed without a reason: cases are missing."""
+        return tuple(gap for gap in self.not_executed if not gap.reason)
 
     def part(self, target: str, family: str) -> Outcome:
         """What concerns one family on one target; notes and seconds stay those of the whole run."""
@@ -166,23 +186,31 @@ class Outcome:
 
     def show(self) -> None:
         """Print for people."""
-        if self.kernels:
-            table(RESOURCE_HEAD, [row.cells() for row in self.kernels])
-            say()
-        if self.executed:
-            table(EXECUTED_HEAD, [row.cells() for row in self.executed])
-            say()
+        explained = [gap.cells() for gap in self.not_executed if gap.reason]
+        for head, rows in (
+            (RESOURCE_HEAD, [row.cells() for row in self.kernels]),
+            (EXECUTED_HEAD, [row.cells() for row in self.executed]),
+            (GAP_HEAD, explained),
+        ):
+            if rows:
+                table(head, rows)
+                say()
         for note in self.notes:
             say(f"note: {note}", "dim")
-        for gap in self.not_executed:
+        for gap in self.unreached:
             say(f"not executed: {gap}", "bad")
         for finding in self.findings:
             say(f"finding: {finding}", "bad")
-        cases = sum(row.cases for row in self.executed)
+        say(self._verdict(), "good" if self.passed else "bad")
+
+    def _verdict(self) -> str:
+        """The last line."""
+        counts = [
+            f"{len(self.targets)} target{'s' if len(self.targets) != 1 else ''}",
+            f"{len(self.kernels)} kernels compiled",
+            f"{sum(row.cases for row in self.executed)} cases executed",
+            *([f"{len(self.not_executed)} not executed"] if self.not_executed else []),
+            f"{len(self.findings)} findings",
+        ]
         timing = ", ".join(f"{name} {value:.1f} s" for name, value in self.seconds.items())
-        verdict = "verified" if self.passed else "NOT verified"
-        say(
-            f"{verdict}: {len(self.targets)} targets, {len(self.kernels)} kernels compiled, {cases} cases executed, "
-            f"{len(self.findings)} findings ({timing})",
-            "good" if self.passed else "bad",
-        )
+        return f"{'verified' if self.passed else 'NOT verified'}: {', '.join(counts)} ({timing})"

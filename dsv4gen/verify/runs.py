@@ -11,6 +11,7 @@ from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.reference.case import Case
 from dsv4gen.target import TargetRecord
 from dsv4gen.verify.outcome import Counted
+from dsv4gen.verify.progress import Step
 from dsv4gen.verify.triton_machine import TritonMachine
 
 #: of blocks, waves and lanes; cases take them in turn
@@ -28,6 +29,13 @@ class Run:
     row_paths: dict[str, set[str]] = field(default_factory=dict)
     counted: dict[str, Counted] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
+    #: why nothing could run
+    reason: str = ""
+
+    @classmethod
+    def impossible(cls, oracle: str, what: str, reason: str) -> Run:
+        """A run that a missing tool prevented: a finding."""
+        return cls(oracle, findings=[f"{what}: {reason}"], reason=reason)
 
 
 def cases_of(plan: FamilyPlan, full: bool, *, machine_code: bool = False) -> Iterator[Case]:
@@ -38,7 +46,7 @@ def cases_of(plan: FamilyPlan, full: bool, *, machine_code: bool = False) -> Ite
     return cases
 
 
-def run_triton_machine(plan: FamilyPlan, record: TargetRecord, full: bool) -> Run:
+def run_triton_machine(plan: FamilyPlan, record: TargetRecord, full: bool, step: Step = lambda: None) -> Run:
     """A Triton family's cases as machine code; what must have run is what the module states it ships."""
     run = Run(TritonMachine.name)
     try:
@@ -46,8 +54,9 @@ def run_triton_machine(plan: FamilyPlan, record: TargetRecord, full: bool) -> Ru
             run.names = tuple(machine.labels())
             for number, case in enumerate(cases_of(plan, full, machine_code=True)):
                 _one_case(run, machine, case, ORDERS[number % len(ORDERS)])
+                step()
     except ToolMissing as error:
-        run.findings.append(f"{plan.family} was not run as {record.name} machine code: {error}")
+        return Run.impossible(run.oracle, f"{plan.family} was not run as {record.name} machine code", str(error))
     return run
 
 

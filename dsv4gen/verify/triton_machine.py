@@ -21,8 +21,8 @@ from dsv4gen.reference.case import Case
 from dsv4gen.render.render import render_triton
 from dsv4gen.target import TargetRecord
 from dsv4gen.toolchain import TritonKernel
-from dsv4gen.toolchain.triton_compile import Constant
-from dsv4gen.verify.triton_requests import triton_requests
+from dsv4gen.verify.outcome import MACHINE_CODE
+from dsv4gen.verify.triton_requests import declared, labels, triton_requests
 
 #: seconds that a call may take, compiles included
 TIME_LIMIT_S = 300.0
@@ -37,7 +37,7 @@ class TritonMachine:
         shipped: what the module states it compiles ahead of time.
     """
 
-    name = "amdgcn emulator"
+    name = MACHINE_CODE
 
     def __init__(
         self,
@@ -111,21 +111,21 @@ class TritonMachine:
 
     def labels(self) -> list[str]:
         """A name for each shipped combination."""
-        return [_label(kernel) for kernel in self.shipped]
+        return labels(self.shipped)
 
     def shipped_among(self, launches: Sequence[Launch]) -> Iterator[tuple[str, Launch]]:
         """The shipped combinations among launches, each with the first launch of it."""
-        for kernel in self.shipped:
+        for kernel, label in zip(self.shipped, self.labels(), strict=True):
             found = next((launch for launch in launches if self._is(kernel, launch)), None)
             if found is not None:
-                yield _label(kernel), found
+                yield label, found
 
     def _is(self, kernel: TritonKernel, launch: Launch) -> bool:
         warps = int(kernel.options.get("num_warps", 4))
         return (
             kernel.function == launch.function
             and warps * self._wave == launch.block
-            and all(launch.constants.get(name) == value for name, value in _chosen(kernel).items())
+            and all(launch.constants.get(name) == value for name, value in declared(kernel).items())
         )
 
     def _at_template_lines(self, problem: str) -> str:
@@ -136,14 +136,3 @@ class TritonMachine:
             return f"{found[0]} = {origin}" if origin else found[0]
 
         return re.sub(rf"{re.escape(self.file.name)}:(\d+)(?::\d+)?", both, problem)
-
-
-def _chosen(kernel: TritonKernel) -> dict[str, Constant]:
-    """The constants that the kernel declares; lower case names are arguments that were specialised for a call."""
-    return {name: value for name, value in kernel.constexprs.items() if not name.islower()}
-
-
-def _label(kernel: TritonKernel) -> str:
-    """The function, its mode and tile, and `name` for a constant that is true."""
-    chosen = [name.lower() if value is True else str(value) for name, value in _chosen(kernel).items() if value]
-    return " ".join([kernel.function, *chosen, f"warps={kernel.options.get('num_warps', 4)}"])

@@ -10,7 +10,7 @@ import pytest
 
 from dsv4gen.report.html import page
 from dsv4gen.report.model import Cell, Report
-from dsv4gen.verify.outcome import ExecutedRow, Finding
+from dsv4gen.verify.outcome import ExecutedRow, Finding, Gap
 from dsv4gen.verify.results import keep, write_results
 from tests.report import planted as plant
 from tests.report.planted import Planted
@@ -79,6 +79,18 @@ def test_an_oracle_that_ran_no_case_is_not_execution(planted: Planted) -> None:
     row = ExecutedRow("gfx950", "topk", "topk_t256", "SIMT wave 64", 0, ())
     write_results(replace(plant.outcome(planted, "gfx950"), executed=(row,)), planted.results)
     assert planted.collect([planted.results]).cell("gfx950", "topk").stage("executed").state == "no"
+
+
+def test_what_could_not_be_executed_is_told_and_is_no_failure(planted: Planted) -> None:
+    gap = Gap("gfx1250", "topk", "topk_t256", oracle="amdgcn emulator", reason="the emulator does not execute it")
+    with planted.here():
+        plant.build(plant.Request(("gfx1250",)))
+    write_results(replace(plant.outcome(planted, "gfx1250"), not_executed=(gap, gap)), planted.results)
+    cell = planted.collect([planted.results]).cell("gfx1250", "topk")
+    stage = cell.stage("executed")
+    assert stage.state == "part"
+    assert "amdgcn emulator: 2 kernels not executed: the emulator does not execute it" in stage.reasons
+    assert cell.gaps == (gap, gap)
 
 
 def test_no_compiler_is_not_compiled(planted: Planted) -> None:

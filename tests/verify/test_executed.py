@@ -8,18 +8,28 @@ from dataclasses import replace
 import pytest
 
 from dsv4gen.base import paths
+from dsv4gen.base.errors import ToolMissing
 from dsv4gen.emit.build import make_plans
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.reference import topk_cases
 from dsv4gen.spec import load_specs
+from dsv4gen.target import TargetRecord, resolve_target
 from dsv4gen.verify import executed
 from dsv4gen.verify.executed import execute_all
+from dsv4gen.verify.found import Found
+from dsv4gen.verify.outcome import MACHINE_CODE
+from dsv4gen.verify.progress import Lines
 from dsv4gen.verify.simt import SimtFamily
+from tests.tools import need_tool
 
 
 def plan(target: str) -> FamilyPlan:
     (made,) = make_plans(load_specs(paths.specs()), target, ["topk"])
     return made
+
+
+def record(target: str) -> TargetRecord:
+    return resolve_target(load_specs(paths.specs()), target)
 
 
 def few_cases(*, full: bool) -> Iterator[topk_cases.Call]:  # noqa: ARG001
@@ -34,10 +44,10 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("few")
 def test_symbols_and_branches_that_no_case_reached_are_listed() -> None:
-    found = execute_all([plan("gfx950")], full=False, progress=lambda _: None)
-    assert found.findings == ()
+    found = execute_all([plan("gfx950")], full=False)
+    assert found.findings == []
     assert found.not_executed
-    assert all(str(gap).startswith("gfx950 topk_") for gap in found.not_executed)
+    assert all(str(gap).startswith("gfx950 topk topk_") for gap in found.not_executed)
 
 
 @pytest.mark.usefixtures("few")
@@ -45,7 +55,7 @@ def test_a_planted_defect_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         executed, "SimtFamily", lambda plan, wave: SimtFamily(plan, wave, frozenset({"missing_validity"}))
     )
-    found = execute_all([plan("gfx950")], full=False, progress=lambda _: None)
+    found = execute_all([plan("gfx950")], full=False)
     assert found.findings
     assert "topk on gfx950" in found.findings[0].text
     assert (found.findings[0].target, found.findings[0].family) == ("gfx950", "topk")
@@ -54,10 +64,52 @@ def test_a_planted_defect_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few")
 def test_targets_with_equal_text_and_wave_share_a_run() -> None:
     texts: list[str] = []
-    found = execute_all([plan("gfx90a"), plan("gfx942"), plan("gfx1201")], full=False, progress=texts.append)
+    plans = [plan("gfx90a"), plan("gfx942"), plan("gfx1201")]
+    found = execute_all(plans, full=False, progress=Lines(texts.append))
     assert texts == ["running topk as on gfx90a", "running topk as on gfx1201"]
     rows = {row.target: row.cases for row in found.rows if row.symbol == "topk_indices_t256"}
     assert rows["gfx90a"] == rows["gfx942"]
+
+
+@pytest.mark.usefixtures("few")
+def test_kernels_of_a_compile_only_target_are_listed_with_the_reason() -> None:
+    made = plan("gfx1250")
+    found = execute_all([made], full=False, records={"gfx1250": record("gfx1250")})
+    gaps = [gap for gap in found.not_executed if gap.oracle == MACHINE_CODE]
+    assert [gap.symbol for gap in gaps] == [i.symbol for kernel in made.kernels for i in kernel.instances]
+    assert {gap.reason for gap in gaps} == {"gfx1250 is compile-only: the emulator does not execute it"}
+
+
+@pytest.mark.usefixtures("few")
+def test_kernels_that_no_case_ran_as_machine_code_are_listed() -> None:
+    need_tool("clang++-22")
+    found = execute_all([plan("gfx950")], full=False, records={"gfx950": record("gfx950")})
+    ran = {row.symbol for row in found.rows if row.oracle == MACHINE_CODE and row.cases}
+    gaps = {gap.symbol for gap in found.not_executed if gap.oracle == MACHINE_CODE and not gap.row_path}
+    assert ran
+    assert gaps == {row.symbol for row in found.rows if row.oracle == MACHINE_CODE} - ran
+    assert not any(gap.reason for gap in found.not_executed)
+
+
+def test_what_a_triton_family_ships_is_listed_by_name() -> None:
+    (made,) = make_plans(load_specs(paths.specs()), "gfx1250", ["sparse_decode"])
+    found = Found()
+    found.add_machine_code_gaps(made, "because")
+    names = [gap.symbol for gap in found.not_executed]
+    assert "attend_scopes reduce=last_arriver block_n=32 warps=8" in names
+    assert "merge_parts warps=1" in names
+    assert len(names) == len(set(names))
+
+
+def test_a_missing_tool_is_the_reason_of_all_that_did_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise ToolMissing("no compiler")
+
+    monkeypatch.setattr(executed, "SimtFamily", missing)
+    found = execute_all([plan("sm_90")], full=False)
+    assert [finding.text for finding in found.findings] == ["topk on sm_90 was not run: no compiler"]
+    assert found.not_executed
+    assert {gap.reason for gap in found.not_executed} == {"no compiler"}
 
 
 def test_the_text_key_depends_on_the_body() -> None:

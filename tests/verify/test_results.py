@@ -21,7 +21,10 @@ def outcome() -> Outcome:
             KernelRow("sm_90", "topk", "sm_90", "topk_t256", "nvrtc", 40, 0, 0, 3, 12, 17696, 49152, 2),
         ),
         executed=(ExecutedRow("gfx950", "topk", "topk_t256", "SIMT wave 64", 264, ("register2", "trivial")),),
-        not_executed=(Gap("gfx950", "topk", "topk_t256", "streaming"), Gap("sm_90", "gather", "scope")),
+        not_executed=(
+            Gap("gfx950", "topk", "topk_t256", "streaming"),
+            Gap("sm_90", "gather", "scope", "", "an oracle", "why"),
+        ),
         findings=(Finding("sm_90", "topk", "compile", "topk_t256 spills 3 registers"),),
         notes=("a note",),
         seconds={"compile": 1.5},

@@ -73,13 +73,14 @@ function resourcesPanel(cell) {
 
 function executedPanel(cell) {
   const stage = cell.stages.find((one) => one.name === "executed");
-  const wrong = cell.gaps.length && stage.text.endsWith("not executed") ? [] : trouble(stage);
+  const unreached = cell.gaps.filter((gap) => !gap.reason), impossible = cell.gaps.filter((gap) => gap.reason);
+  const wrong = unreached.length && stage.text.endsWith("not executed") ? [] : trouble(stage);
   if (!cell.executed.length && !cell.gaps.length) return wrong.length ? wrong : [empty(`${stage.text}: ${stage.reasons.join("; ")}`)];
   const counted = [...new Set(cell.counters.flatMap((row) => Object.keys(row.counted.counters)))].filter((name) => cell.counters.some((row) => row.counted.counters[name]));
   return [...wrong,
-    cell.gaps.length ? [h("h3", {}, "What no case reached"), table("Not executed", [column("state", null, () => tag("failed", "not executed")), column("kernel", "sym", (gap) => gap.symbol), column("row path", "sym", (gap) => gap.row_path || "all of it")], cell.gaps, () => "bad")] : null,
-    h("h3", {}, "Executed and equal to the reference"),
-    executedTables(cell),
+    unreached.length ? [h("h3", {}, "What no case reached"), table("Not executed", [column("state", null, () => tag("failed", "not executed")), column("kernel", "sym", (gap) => gap.symbol), column("row path", "sym", (gap) => gap.row_path || "all of it"), column("on", null, (gap) => gap.oracle || "any oracle")], unreached, () => "bad")] : null,
+    impossible.length ? [h("h3", {}, "What could not be executed"), table("Could not be executed", [column("kernel", "wide", (gap) => gap.symbol), column("on", null, (gap) => gap.oracle), column("because", "wide", (gap) => gap.reason)], impossible)] : null,
+    cell.executed.length ? [h("h3", {}, "Executed and equal to the reference"), executedTables(cell)] : null,
     counted.length ? [h("h3", {}, "Counters of the longest emulated launch of each kernel"), h("p", { class: "note" }, "Executed wave instructions and events. Counts, never time."),
       table("Counters", [column("kernel", cell.counters.some((row) => row.symbol.length > 40) ? "wide" : "sym", (row) => row.symbol), column("grid × block", "sym", (row) => `${row.counted.grid.join("×")} × ${row.counted.block}`), column("instructions", "num", (row) => number(row.counted.instructions)),
         ...counted.map((name) => column(name.replaceAll("_", " "), "num", (row) => number(row.counted.counters[name] || 0))), column("case", "wide", (row) => row.counted.case)], cell.counters)] : null,

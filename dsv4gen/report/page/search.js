@@ -9,7 +9,7 @@ function makeIndex() {
     for (const path of cell.paths) add("path", `${path.op}.${path.name} ${path.rejected ? `rejected: ${path.rejected}` : path.prefer}`, "paths");
     for (const tile of cell.tiles) if (tile.refused) add("refused tile", `${tile.kernel} ${tile.tile}: ${tile.refused}`, "paths");
     for (const row of cell.resources) add("kernel", `${row.symbol} on ${row.device}${row.spills ? `, spills ${row.spills}` : ""}`, "resources");
-    for (const gap of cell.gaps) add("not executed", `${gap.symbol} ${gap.row_path}`, "executed");
+    for (const gap of cell.gaps) add("not executed", `${gap.symbol} ${gap.row_path} ${gap.reason}`, "executed");
   }
   return entries;
 }
