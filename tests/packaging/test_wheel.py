@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +38,19 @@ def test_the_wheel_holds_nothing_else(installed: Installed) -> None:
     assert not [name for name in names if "stranger" in name or name.endswith(".pyc") or "test" in name.split("/")]
     for name in names:
         assert str(installed.folder).encode() not in wheel.read(name), name
+
+
+def test_both_distributions_carry_the_license(installed: Installed) -> None:
+    text = (ROOT / "LICENSE").read_bytes()
+    wheel = zipfile.ZipFile(installed.wheel)
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/licenses/LICENSE"))
+    (metadata,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    with tarfile.open(installed.sdist) as archive:
+        (member,) = (member for member in archive if member.name.endswith("/LICENSE"))
+        packed = archive.extractfile(member)
+        assert packed is not None
+        assert wheel.read(name) == packed.read() == text
+    assert b"License-Expression: MIT\nLicense-File: LICENSE\n" in wheel.read(metadata)
 
 
 def test_the_environment_runs_the_installed_package(installed: Installed) -> None:
