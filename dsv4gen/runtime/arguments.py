@@ -78,6 +78,13 @@ def misuse(table: CallTable, args: Sequence[Any], named: Values) -> ArgumentErro
     return ArgumentError(f"{table.title}: {', '.join(missing)} missing", remedy=takes) if missing else None
 
 
+def dtypes(table: CallTable) -> dict[str, Any]:
+    """torch's dtypes of the table by their names in a launch function."""
+    import torch
+
+    return {f"_{dtype}": getattr(torch, dtype) for rule in table.tensors for dtype in rule.dtypes}
+
+
 def _tensor_names(table: CallTable) -> list[str]:
     return [rule.name for rule in (*table.inputs, *table.outputs)]
 
@@ -93,11 +100,12 @@ def _problems(table: CallTable, values: Values, on_cuda: bool, bound: Bound) -> 
             _bind(rule, values[rule.name], bound)
     yield from _number_problems(table, values, bound)
     yield from _device_problems(good, values, on_cuda)
+    shown = set(bound.sizes)
     for axis in table.axes:
         bound.sizes.setdefault(axis.name, 0)
     for rule in good:
         yield from _layout_problems(table, rule, values[rule.name], bound)
-    yield from _range_problems(table, bound)
+    yield from _range_problems(table, bound, shown)
     yield from _workspace_problems(table, values, good)
 
 
@@ -212,8 +220,9 @@ def _evaluate(tree: Any, table: CallTable, bound: Bound) -> int | None:
         return None
 
 
-def _range_problems(table: CallTable, bound: Bound) -> Iterator[str]:
-    for axis in table.axes:
+def _range_problems(table: CallTable, bound: Bound, shown: set[str]) -> Iterator[str]:
+    """Sizes out of range, of those that some argument shows."""
+    for axis in (axis for axis in table.axes if axis.name in shown):
         low, high = _evaluate(axis.minimum, table, bound), _evaluate(axis.maximum, table, bound)
         value = bound.sizes[axis.name]
         if axis.source == "absent" or low is None or high is None:

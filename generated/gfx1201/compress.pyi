@@ -47,7 +47,7 @@ def decode(
     plan: Any,  # i32 [batch, 4], in
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
     weight: Any,  # f32 [head_dim], in
-    cosines: Any,  # f32 [positions, 64], in
+    cosines: Any,  # f32 [positions, 32 if table == 'two' else 64], in
     sines: Any = None,  # f32 [positions, 32], in
     out_loc: Any,  # i64 [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
@@ -72,7 +72,7 @@ def finish_pooled(
     pooled: Any,  # f32 [groups, head_dim], in
     plan: Any,  # i32 [groups, 4], in
     weight: Any,  # f32 [head_dim], in
-    cosines: Any,  # f32 [positions, 64], in
+    cosines: Any,  # f32 [positions, 32 if table == 'two' else 64], in
     sines: Any = None,  # f32 [positions, 32], in
     out_loc: Any,  # i64 [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
@@ -87,7 +87,7 @@ def online_decode(
     plan: Any,  # i32 [batch, 4], in
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
     weight: Any,  # f32 [head_dim], in
-    cosines: Any,  # f32 [positions, 64], in
+    cosines: Any,  # f32 [positions, 32 if table == 'two' else 64], in
     sines: Any = None,  # f32 [positions, 32], in
     out_loc: Any,  # i64 [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
@@ -102,7 +102,7 @@ def online_prefill(
     plan: Any,  # i32 [groups, 4], in
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
     weight: Any,  # f32 [head_dim], in
-    cosines: Any,  # f32 [positions, 64], in
+    cosines: Any,  # f32 [positions, 32 if table == 'two' else 64], in
     sines: Any = None,  # f32 [positions, 32], in
     out_loc: Any,  # i64 [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
@@ -114,7 +114,7 @@ def plan_decode(
     *,
     seq_lens: Any,  # i32 [batch], in
     requests: Any,  # i32 [batch], in
-    request_to_token: Any = None,  # i32 [batch, positions], in
+    request_to_token: Any = None,  # i32 [sequences, reach], in
     full_to_window: Any = None,  # i64 [slots], in
     plan: Any,  # i32 [batch, 4], out
     **numbers: Any,
@@ -126,7 +126,7 @@ def plan_prefill(
     seq_lens: Any,  # i32 [batch], in
     extend_lens: Any,  # i32 [batch], in
     requests: Any,  # i32 [batch], in
-    request_to_token: Any = None,  # i32 [batch, positions], in
+    request_to_token: Any = None,  # i32 [sequences, reach], in
     full_to_window: Any = None,  # i64 [slots], in
     compress: Any,  # i32 [groups, 4], out
     write: Any,  # i32 [groups, 2], out
@@ -150,7 +150,7 @@ def pool_norm_rope(
     source: Any,  # f32 [batch, 8 if ratio == 4 else 128, (4 if ratio == 4 else 2) * head_dim], in
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
     weight: Any,  # f32 [head_dim], in
-    cosines: Any,  # f32 [batch, 64], in
+    cosines: Any,  # f32 [batch, 32 if table == 'two' else 64], in
     sines: Any = None,  # f32 [batch, 32], in
     out: Any,  # f32 [batch, head_dim], out
     **numbers: Any,
@@ -164,7 +164,7 @@ def prefill(
     plan: Any,  # i32 [groups, 4], in
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
     weight: Any,  # f32 [head_dim], in
-    cosines: Any,  # f32 [positions, 64], in
+    cosines: Any,  # f32 [positions, 32 if table == 'two' else 64], in
     sines: Any = None,  # f32 [positions, 32], in
     out_loc: Any,  # i64 [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
