@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dsv4gen.base.errors import ManifestError
+from dsv4gen.base.expression_json import names_json
 from dsv4gen.runtime import repeat
 from dsv4gen.runtime.call_table import CallTable, TensorRule
 
@@ -88,7 +89,7 @@ def defaults(table: CallTable) -> Iterator[str]:
 
 def addresses(table: CallTable) -> Iterator[str]:
     optional = repeat.optional_tensors(table)
-    for name in [rule.name for rule in (*table.inputs, *table.outputs)] + [space.name for space in table.workspaces]:
+    for name in table.memory:
         address = f"{name}.data_ptr()"
         yield f"_at_{name} = " + (f"0 if {name} is None else {address}" if name in optional else address)
 
@@ -96,8 +97,9 @@ def addresses(table: CallTable) -> Iterator[str]:
 def conditions(table: CallTable, on_cuda: bool) -> Iterator[str]:
     """Each is true for a wrong call; `arguments.check` says what is wrong."""
     seen: set[str] = set()
+    known = {axis.name for axis in table.axes}
     for index, rule in enumerate((*table.inputs, *table.outputs)):
-        tests = list(_tensor_conditions(rule, seen))
+        tests = list(_tensor_conditions(rule, seen, known))
         if index == 0:
             tests.append(f"{rule.name}.is_cuda is not {on_cuda}")
         else:
@@ -107,6 +109,9 @@ def conditions(table: CallTable, on_cuda: bool) -> Iterator[str]:
         else:
             yield from tests
     yield from address_conditions(table)
+    for name in table.required_numbers:
+        classes = "int and {0}.__class__ is not float" if name in table.scalars else "int"
+        yield f"{name}.__class__ is not {classes.format(name)}"
     for axis in table.axes:
         limits = axis.constant_range
         if axis.name not in table.key_axes and axis.source != "absent" and limits is not None:
@@ -115,7 +120,8 @@ def conditions(table: CallTable, on_cuda: bool) -> Iterator[str]:
         yield f"_at_{space.name} and ({space.name}.get_device() != _device or not {space.name}.is_contiguous())"
 
 
-def _tensor_conditions(rule: TensorRule, seen: set[str]) -> Iterator[str]:
+def _tensor_conditions(rule: TensorRule, seen: set[str], known: set[str]) -> Iterator[str]:
+    """Tests of one tensor; a size that follows from one that no argument tells is left to the kernel's launcher."""
     sizes = [_size_name(rule, position, seen) for position in range(len(rule.shape))]
     strides = [_stride_name(rule, position, seen) for position in range(len(rule.strides))]
     if len(rule.dtypes) == 1:
@@ -123,7 +129,7 @@ def _tensor_conditions(rule: TensorRule, seen: set[str]) -> Iterator[str]:
     else:
         yield f"{rule.name}.dtype not in ({', '.join('_' + dtype for dtype in rule.dtypes)})"
     for name, tree in zip(sizes, rule.shape, strict=True):
-        if name.startswith("_"):
+        if name.startswith("_") and known.issuperset(names_json(tree)):
             yield f"{name} != {expression_text(tree)}"
     for name, stride, size in zip(strides, rule.strides, sizes, strict=True):
         if name != stride:
@@ -140,13 +146,13 @@ def _overlap_conditions(sizes: list[str], strides: list[str]) -> Iterator[str]:
         span += f" + ({size} - 1) * {stride}"
 
 
-def address_conditions(table: CallTable) -> Iterator[str]:
-    """True for an address that is missing or not aligned as its tensor must be."""
+def address_conditions(table: CallTable, aligned_to: int = 1) -> Iterator[str]:
+    """True for an address that is missing or not aligned as its tensor, or each tensor, must be."""
     tensors = (*table.inputs, *table.outputs)
     yield f"not ({' and '.join(f'_at_{rule.name}' for rule in tensors if not rule.optional)})"
     aligned: dict[int, list[str]] = {}
     for rule in tensors:
-        aligned.setdefault(rule.align, []).append(f"_at_{rule.name}")
+        aligned.setdefault(max(rule.align, aligned_to), []).append(f"_at_{rule.name}")
     for space in table.workspaces:
         aligned.setdefault(WORKSPACE_ALIGN, []).append(f"_at_{space.name}")
     for align, addresses in sorted(aligned.items()):

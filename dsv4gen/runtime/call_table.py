@@ -128,6 +128,11 @@ class CallTable:
         return tuple(tensor for tensor in self.tensors if tensor.role == "out")
 
     @property
+    def memory(self) -> tuple[str, ...]:
+        """Names of all arguments that are memory: inputs, outputs, workspaces."""
+        return (*(rule.name for rule in (*self.inputs, *self.outputs)), *(space.name for space in self.workspaces))
+
+    @property
     def required_numbers(self) -> tuple[str, ...]:
         """Keywords without a default: sizes no tensor shows, and scalars."""
         return (*(axis.name for axis in self.axes if axis.source == "given"), *self.scalars)

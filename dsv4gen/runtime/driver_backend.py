@@ -13,15 +13,16 @@ from types import MappingProxyType
 from typing import Any
 
 from dsv4gen.base.choices import with_choices
-from dsv4gen.base.errors import LoadError
+from dsv4gen.base.errors import ArgumentError, LoadError
 from dsv4gen.base.manifest import require_intact
 from dsv4gen.base.target_id import parse, runs_on
-from dsv4gen.runtime import arguments, repeat, specialise
+from dsv4gen.runtime import arguments, specialise
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
 from dsv4gen.runtime.cache import Cache
 from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.dispatch import Decision, decide, with_dies, with_facts
 from dsv4gen.runtime.driver import Driver
+from dsv4gen.runtime.driver_launch import DriverLaunch, packers
 from dsv4gen.runtime.launching import DeviceKernels, LaunchCall, Prepared, workspace_bytes
 from dsv4gen.runtime.objects import KernelSource
 from dsv4gen.runtime.platform import Platform, facts
@@ -109,6 +110,10 @@ class DriverBackend:
             )
         return self._on_device[device]
 
+    def misuse(self, table: CallTable, args: Sequence[Any], named: Mapping[str, Any]) -> ArgumentError | None:
+        """What is wrong with the names of a call's arguments."""
+        return arguments.misuse(table, args, named)
+
     def function(self, table: CallTable, *, checked: bool) -> Function:
         """The launch function written for the op's tensor table."""
         driver = self.open_driver(self.api)
@@ -136,9 +141,8 @@ class DriverBackend:
         on_cuda = self.platform.tensors_are_cuda
         current = self.platform.index_getter()
         names = {
-            **_dtypes(table),
-            **repeat.packers(table),
-            **repeat.stand_ins(table),
+            **arguments.dtypes(table),
+            **packers(table),
             "_stream": self.platform.stream_getter(),
             "_current": current,
             "_decisions": decisions,
@@ -147,7 +151,6 @@ class DriverBackend:
             "_make_outputs": lambda **values: function(**make_outputs(table, values)),
             "_elsewhere": elsewhere,
             "_free": [],
-            "_memories": repeat.Memories(),
             "_new_slot": lambda: _new_slot(bytes(table.size)),
             "_copied_slot": lambda packed: _new_slot(packed[: table.size]),
             "_pack": struct.Struct(table.format).pack_into,
@@ -156,7 +159,9 @@ class DriverBackend:
             "_failed": failed,
         }
         many = current is not None
-        function = specialise.make_function(table, checked=checked, on_cuda=on_cuda, many_devices=many, names=names)
+        function = specialise.make_function(
+            table, DriverLaunch(table), checked=checked, on_cuda=on_cuda, many_devices=many, names=names
+        )
         return function
 
     def _accepted_for(self, device: int) -> Accepted:
@@ -225,9 +230,3 @@ def _new_slot(params: bytes) -> tuple[Any, int]:
     address = ctypes.addressof(buffer)
     struct.pack_into("<Q", buffer, start, address)
     return buffer, address + start
-
-
-def _dtypes(table: CallTable) -> dict[str, Any]:
-    import torch
-
-    return {f"_{dtype}": getattr(torch, dtype) for rule in table.tensors for dtype in rule.dtypes}

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from dsv4gen.base.errors import LoadError, did_you_mean
-from dsv4gen.runtime.arguments import misuse
 from dsv4gen.runtime.backend import Backend, Function, Sizes
 from dsv4gen.runtime.call_table import CallTable, WorkspaceRule, make_table
 from dsv4gen.runtime.dispatch import Decision
@@ -53,7 +52,7 @@ class LoadedOp:
         try:
             return self.raw(*args, **kwargs)
         except TypeError as error:
-            raise misuse(self.table, args, kwargs) or error from None
+            raise self._backend.misuse(self.table, args, kwargs) or error from None
 
     def __repr__(self) -> str:
         words = "".join(f", {name}={value!r}" for name, value in self.options.items())

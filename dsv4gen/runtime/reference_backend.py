@@ -40,6 +40,10 @@ class ReferenceBackend:
         """The reference works in memory of its own."""
         return {rule.name: 0 for rule in table.workspaces}
 
+    def misuse(self, table: CallTable, args: Sequence[Any], named: Values) -> ArgumentError | None:
+        """What is wrong with the names of a call's arguments."""
+        return arguments.misuse(self._with_page_sizes(table), args, named)
+
     def function(self, table: CallTable, *, checked: bool) -> Function:
         """The reference with the op's arguments: same names, same checks, results written in place."""
         run = _ADAPTERS.get((self.family, table.op))

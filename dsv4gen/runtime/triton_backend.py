@@ -21,19 +21,18 @@ from typing import Any
 from dsv4gen.base.errors import ArgumentError, CaptureError, ExpressionError, LoadError
 from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.manifest import digest_bytes, require_intact
-from dsv4gen.runtime import arguments
+from dsv4gen.runtime import arguments, specialise
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
 from dsv4gen.runtime.call_table import AxisRule, CallTable
 from dsv4gen.runtime.dispatch import Decision, decide, host_axes, with_facts
 from dsv4gen.runtime.launching import workspace_bytes
 from dsv4gen.runtime.platform import Platform, facts
 from dsv4gen.runtime.selection import Accepted
+from dsv4gen.runtime.triton_launch import TritonLaunch
 
 _log = logging.getLogger("dsv4gen")
 _modules: dict[tuple[Path, str], ModuleType] = {}
 _modules_lock = threading.Lock()
-#: Triton compiles again when an address or a stride stops being a multiple of this
-_DIVISIBILITY = 16
 
 
 @dataclass
@@ -48,7 +47,7 @@ class TritonBackend:
     def __post_init__(self) -> None:
         self.target = self.accepted.target
         self.entry = self.accepted.manifest.families[self.family]
-        self._warm: set[tuple[Any, ...]] = set()
+        self._warm: dict[str, set[tuple[Any, ...]]] = {}
         self._module: ModuleType | None = None
 
     @property
@@ -84,27 +83,44 @@ class TritonBackend:
         parameters = inspect.signature(launcher).parameters
         table = as_launched(table, self.entry, parameters)
         options = {name: value for name, value in self.options.items() if name in parameters}
-        numbers = [name for name in table.required_numbers if name in parameters]
-        defaults = {name: parameters[name].default for name in numbers if _has_default(parameters[name])}
-        outputs = [rule.name for rule in table.outputs]
-        on_cuda = self.platform.tensors_are_cuda
-        choices = launcher_choices(table, parameters)
+        amd = self.accepted.manifest.target["api"] == "hip"
+        ending = TritonLaunch(table, parameters, options, amd)
+        on_cuda, current = self.platform.tensors_are_cuda, self.platform.index_getter()
 
-        def call(*tensors: Any, **named: Any) -> Any:
-            own = {name: named.pop(name) for name in choices & named.keys()}
-            values = arguments.by_name(table, tensors, {**defaults, **named})
-            if any(values.get(name) is None for name in outputs):
-                values = make_outputs(table, values)
-            if checked:
-                arguments.check(table, values, on_cuda)
-            self._launch(
-                table, launcher, {name: value for name, value in values.items() if name in parameters} | options | own
-            )
-            made = tuple(values[name] for name in outputs)
-            return made[0] if len(made) == 1 else made
+        def cold() -> None:
+            if self.platform.is_capturing():
+                raise CaptureError(
+                    f"{table.title} would be compiled now, which would break the graph capture in progress",
+                    remedy=f"call it once before the capture, or "
+                    f"dsv4gen.prewarm({self.family!r}, shapes=[dict({_sizes_text(table)})])",
+                )
 
-        call.__name__ = table.op
-        return call
+        def elsewhere(device: int, **values: Any) -> Any:
+            with self.platform.on_device(device):
+                return function(**values)
+
+        names = {
+            **arguments.dtypes(table),
+            "_launcher": launcher,
+            "_warm": self._warm.setdefault(table.op, set()),
+            "_cold": cold,
+            "_capturing": self.platform.is_capturing,
+            "_current": current,
+            "_elsewhere": elsewhere,
+            "_recheck": lambda **values: arguments.check(table, _known(values, ending), on_cuda),
+            "_make_outputs": lambda **values: function(**make_outputs(table, values)),
+        }
+        function = specialise.make_function(
+            table, ending, checked=checked, on_cuda=on_cuda, many_devices=current is not None, names=names
+        )
+        return function
+
+    def misuse(self, table: CallTable, args: Sequence[Any], named: Mapping[str, Any]) -> ArgumentError | None:
+        """What is wrong with the names of a call's arguments."""
+        parameters = inspect.signature(getattr(self.module, table.op)).parameters
+        launched = as_launched(table, self.entry, parameters)
+        ending = TritonLaunch(launched, parameters, {}, amd=False)
+        return arguments.misuse(launched, args, _known({**ending.defaults, **named}, ending))
 
     def prewarm(self, table: CallTable, shapes: Sequence[Sizes]) -> None:
         """Call the op once per shape on tensors of zeros, so that Triton has compiled what such calls need.
@@ -120,19 +136,6 @@ class TritonBackend:
             for sizes in shapes:
                 function(**_zeros(table, sizes, f"cuda:{index}" if self.platform.tensors_are_cuda else "cpu"))
 
-    def _launch(self, table: CallTable, launcher: Function, values: Mapping[str, Any]) -> None:
-        key = (table.op, *_specialisation(table, values))
-        warm = key in self._warm
-        if not warm and self.platform.is_capturing():
-            raise CaptureError(
-                f"{table.title} would be compiled now, which would break the graph capture in progress",
-                remedy=f"call it once before the capture, or "
-                f"dsv4gen.prewarm({self.family!r}, shapes=[dict({_sizes_text(table)})])",
-            )
-        launcher(**values)
-        if not warm:
-            self._warm.add(key)
-
 
 def as_launched(table: CallTable, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> CallTable:
     """The table with the sizes that the launcher takes: it may need one only to compile, such as a page's, and it
@@ -147,11 +150,9 @@ def as_launched(table: CallTable, entry: Mapping[str, Any], parameters: Mapping[
     return replace(table, axes=tuple(axes))
 
 
-def launcher_choices(table: CallTable, parameters: Mapping[str, Any]) -> set[str]:
-    """Keywords of the launcher that the manifest does not know: choices of its own, which no check looks at."""
-    tensors = {*(rule.name for rule in table.tensors), *(rule.name for rule in table.workspaces)}
-    numbers = {*table.required_numbers, *(axis.name for axis in table.axes)}
-    return set(parameters) - tensors - numbers - {*table.absent, *table.options}
+def _known(values: Mapping[str, Any], ending: TritonLaunch) -> dict[str, Any]:
+    """Arguments that the call table knows."""
+    return {name: value for name, value in values.items() if name not in ending.choices}
 
 
 def load_module(path: Path) -> ModuleType:
@@ -207,25 +208,6 @@ def _check_version(family: str, verified: tuple[str, str]) -> None:
 def _number(text: str) -> tuple[int, int]:
     match = re.match(r"(\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else (0, 0)
-
-
-def _has_default(parameter: inspect.Parameter) -> bool:
-    return parameter.default is not inspect.Parameter.empty
-
-
-def _specialisation(table: CallTable, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes Triton compile again: presence, dtype, device and divisibility; and the sizes that choose tiles."""
-    parts: list[Any] = []
-    for rule in table.tensors:
-        tensor = values.get(rule.name)
-        if tensor is None:
-            parts.append(None)
-            continue
-        strides = tuple(1 if stride == 1 else stride % _DIVISIBILITY == 0 for stride in tensor.stride())
-        parts.append((tensor.dtype, tensor.get_device(), tensor.data_ptr() % _DIVISIBILITY == 0, strides))
-        parts += [size for tree, size in zip(rule.shape, tensor.shape, strict=True) if tree in table.key_axes]
-    parts += [values.get(axis.name) for axis in table.axes if axis.source == "given"]
-    return tuple(parts)
 
 
 def _zeros(table: CallTable, sizes: Sizes, device: str) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import dsv4gen
 from dsv4gen.base.errors import ArgumentError
-from dsv4gen.runtime import arguments, repeat, specialise
+from dsv4gen.runtime import arguments, specialise
 from dsv4gen.runtime.call_table import CallTable, make_table
+from dsv4gen.runtime.driver_launch import DriverLaunch
 from tests.runtime import synthetic
 from tests.runtime.stubs import StubDriver
 
@@ -115,8 +116,10 @@ def _accepts(table: CallTable, values: dict[str, Any]) -> bool:
         raise Done
 
     dtypes = {"_float32": torch.float32, "_int32": torch.int32}
-    names = {"_recheck": recheck, "_stream": stream, "_memories": repeat.Memories(), **dtypes}
-    function = specialise.make_function(table, checked=True, on_cuda=False, many_devices=False, names=names)
+    names = {"_recheck": recheck, "_stream": stream, **dtypes}
+    function = specialise.make_function(
+        table, DriverLaunch(table), checked=True, on_cuda=False, many_devices=False, names=names
+    )
     try:
         function(**values)
     except Done:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dsv4gen.base.errors import ArgumentError
 from dsv4gen.runtime import arguments, driver_backend, repeat, specialise
 from dsv4gen.runtime.call_table import TORCH_DTYPES, CallTable, make_table
+from dsv4gen.runtime.driver_launch import DriverLaunch, packers
 from dsv4gen.runtime.launching import Prepared
 from tests.checkout import ROOT
 
@@ -49,8 +50,7 @@ class Recorder:
 
         names = {
             **DTYPES,
-            **repeat.packers(self.table),
-            **repeat.stand_ins(self.table),
+            **packers(self.table),
             "_stream": lambda _: self.stream,
             "_decisions": {},
             "_prepare": prepare,
@@ -64,7 +64,7 @@ class Recorder:
             "_launch": launch,
         }
         self.call = specialise.make_function(
-            self.table, checked=checked, on_cuda=False, many_devices=False, names=names
+            self.table, DriverLaunch(self.table), checked=checked, on_cuda=False, many_devices=False, names=names
         )
 
     def launched(self, call: Mapping[str, Any]) -> bytes:
@@ -194,7 +194,7 @@ def test_another_stream_is_another_call() -> None:
     for stream in (0, 7, 0, 7):
         topk.stream = stream
         topk.launched(_call(topk.table))
-    assert [memory.stream for memory in topk.memories.known] == [7, 0] and topk.long_ways == 2
+    assert [memory.more[0] for memory in topk.memories.known] == [7, 0] and topk.long_ways == 2
 
 
 def test_memories_are_few_and_follow_what_is_called() -> None:
