@@ -28,8 +28,9 @@ from dsv4gen.verify.progress import QUIET, Progress, Step
 from dsv4gen.verify.runs import ORDERS, Run, cases_of, run_triton_machine
 from dsv4gen.verify.simt import SimtFamily
 
-#: of the covering cases, one in so many is executed as machine code; a prime, because cases go through modes and
-#: orders in turn, and a step that shares a factor with their number would take the same one each time
+#: of the covering cases, one in so many is executed as machine code, besides those that reach something new; a prime,
+#: because cases go through modes and orders in turn, and a step that shares a factor with their number would take the
+#: same one each time
 MACHINE_CODE_STEP = 19
 
 
@@ -72,7 +73,7 @@ def _execute(
         if id(plan) in machines:
             found.add(plan, machines[id(plan)].result())
         elif _emulated(plan, records):
-            found.add(plan, _run_amdgcn(plan, records[plan.target.name], full, progress))
+            found.add(plan, _run_amdgcn(plan, records[plan.target.name], full, runs[key].reached, progress))
         elif plan.target.name in records and plan.target.api == "hip":
             found.add_machine_code_gaps(plan, f"{plan.target.name} is compile-only: the emulator does not execute it")
     return found
@@ -106,8 +107,9 @@ def _run_simt(plan: FamilyPlan, cases: Iterator[Case], step: Step) -> Run:
     family = SimtFamily(plan, wave)
     run = Run(family.name)
     for number, case in enumerate(cases):
+        run.reached.append(set())
         for variant in plan.variants.choices:
-            _one(run, family, case.fresh(), variant, ORDERS[number % len(ORDERS)])
+            run.reached[-1] |= _one(run, family, case.fresh(), variant, ORDERS[number % len(ORDERS)])
         step()
     return run
 
@@ -117,8 +119,18 @@ def _run_triton_machine(plan: FamilyPlan, record: TargetRecord, full: bool, prog
         return run_triton_machine(plan, record, full, step)
 
 
-def _run_amdgcn(plan: FamilyPlan, record: TargetRecord, full: bool, progress: Progress) -> Run:
-    """What the target's compiler made of the text, executed; every 19th case, or all of them."""
+def _run_amdgcn(
+    plan: FamilyPlan,
+    record: TargetRecord,
+    full: bool,
+    reached: Sequence[set[tuple[str, str]]],
+    progress: Progress,
+) -> Run:
+    """What the target's compiler made of the text: every 19th case and each that reaches something new, or all.
+
+    Args:
+        reached: what each case reached on the host build.
+    """
     with progress.stage(_as_machine_code(plan)) as step:
         try:
             family = AmdgcnFamily(plan, record)
@@ -126,10 +138,13 @@ def _run_amdgcn(plan: FamilyPlan, record: TargetRecord, full: bool, progress: Pr
             what = f"{plan.family} was not run as {record.name} machine code"
             return Run.impossible(MACHINE_CODE, what, str(error))
         run = Run(family.name)
+        done: set[tuple[str, str]] = set()
         for number, case in enumerate(cases_of(plan, False)):
-            if full or number % MACHINE_CODE_STEP == 0:
+            new = number < len(reached) and not reached[number] <= done
+            if full or number % MACHINE_CODE_STEP == 0 or new:
                 for variant in plan.variants.choices:
-                    _one(run, family, case.fresh(), variant, ORDERS[number // MACHINE_CODE_STEP % len(ORDERS)])
+                    order = ORDERS[number // MACHINE_CODE_STEP % len(ORDERS)]
+                    done |= _one(run, family, case.fresh(), variant, order)
                     _count(run, family, case.name)
                 step()
         return run
@@ -149,17 +164,18 @@ def _count(run: Run, family: AmdgcnFamily, case: str) -> None:
     family.results.clear()
 
 
-def _one(run: Run, family: FamilyOracle, case: Case, variant: str, order: str) -> None:
-    """One case in one order of lanes and waves."""
+def _one(run: Run, family: FamilyOracle, case: Case, variant: str, order: str) -> set[tuple[str, str]]:
+    """One case in one order of lanes and waves; what it reached, as `Run.reached` has it."""
     try:
         call = family.run(case, variant=variant, order=order, every_tile=True)
     except (VerifyError, EmulationError) as error:
         run.findings.append(f"{family.plan.family} on {family.plan.target.name}: {case.name} ({order}): {error}")
-        return
+        return set()
     for symbol in call.symbols:
         run.cases[symbol] = run.cases.get(symbol, 0) + 1
     for symbol, path in call.row_paths:
         run.row_paths.setdefault(symbol, set()).add(path)
+    return {*((symbol, "") for symbol in call.symbols), *call.row_paths}
 
 
 def _run_triton(plan: FamilyPlan, cases: Iterator[Case], step: Step) -> Run:

@@ -28,6 +28,8 @@ class Run:
     names: tuple[str, ...] = ()
     row_paths: dict[str, set[str]] = field(default_factory=dict)
     counted: dict[str, Counted] = field(default_factory=dict)
+    #: what each case reached, in their order: symbols, with an empty name, and their row paths
+    reached: list[set[tuple[str, str]]] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     #: why nothing could run
     reason: str = ""

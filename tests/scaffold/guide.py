@@ -66,7 +66,7 @@ def _commands(body: str, last_status: int) -> Iterator[Command]:
 def _run(command: Command, checkout: Checkout) -> None:
     variables, words = command.split()
     done = checkout.run(*words, **variables)
-    output = done.stdout + done.stderr
+    output = done.stderr + done.stdout
     assert done.returncode == command.status, f"$ {command.line}\n{output}"
     assert matches(command.expected, output), f"$ {command.line}\n{output}\ndoes not match\n" + "\n".join(
         command.expected
