@@ -135,6 +135,19 @@ class Instance:
 
 
 @dataclass(frozen=True)
+class Spills:
+    """Registers that instances may spill where `when` holds for their options, and why that is accepted."""
+
+    registers: int
+    when: Expr
+    reason: str
+
+    def allowed(self, options: Choice) -> int:
+        """Registers that the instance with these options may spill."""
+        return self.registers if self.when.evaluate(options) else 0
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A kernel template with its row paths, its legal tiles (refused ones with reasons) and its instances."""
 
@@ -145,8 +158,7 @@ class Kernel:
     refused_tiles: tuple[tuple[Tile, str], ...]
     buckets: tuple[Bucket, ...]
     instances: tuple[Instance, ...]
-    allowed_spills: int = 0
-    spill_reason: str = ""
+    spills: Spills | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dsv4gen.base.tiles import tile_words
 from dsv4gen.plan.ir import Axis, Bucket, Instance, Kernel, Proof, RowPath, Tile
 from dsv4gen.plan.paths import axis_ranges, proof_axes, used_choices
 from dsv4gen.plan.reader import Reader, with_tile
+from dsv4gen.plan.spills import make_spills
 from dsv4gen.prove import CoverageProof, Expr, FitProof, PathRule, prove_buckets, prove_coverage, prove_fit, prove_width
 from dsv4gen.spec.family import Kernel as KernelSpec
 from dsv4gen.spec.tuning import TuningRow
@@ -42,8 +43,7 @@ def make_kernel(reader: Reader, name: str, axes: Sequence[Axis]) -> tuple[Kernel
         refused_tiles=refused,
         buckets=buckets,
         instances=tuple(_instances(reader, name, fit, used)),
-        allowed_spills=spec.spills.registers if spec.spills else 0,
-        spill_reason=spec.spills.reason if spec.spills else "",
+        spills=make_spills(reader, name),
     )
     return kernel, proofs
 

@@ -161,10 +161,12 @@ class Spills(Model):
 
     Attributes:
         registers: how many at most.
+        when: which instances may, over target facts and the options that the symbol names; the others may spill none.
         reason: why fewer would be worse.
     """
 
     registers: Natural
+    when: Expression = "true"
     reason: Text
 
 

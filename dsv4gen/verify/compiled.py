@@ -100,7 +100,8 @@ def _budget(
     plan: FamilyPlan, kernel: TritonKernel, record: TargetRecord, used: KernelResources, threads: int
 ) -> Sequence[DsvError]:
     """The check of one combination, with what the spec lets the kernel spill."""
-    allowed = max((k.allowed_spills for k in plan.kernels if k.entry == kernel.function), default=0)
+    spills = (k.spills for k in plan.kernels if k.entry == kernel.function)
+    allowed = max((one.allowed({}) for one in spills if one is not None), default=0)
     return check_budget(used, record, threads=threads, **_allowances(allowed))
 
 
@@ -140,7 +141,7 @@ def _read(job: Job, code: CodeObject) -> Iterator[tuple[KernelRow, list[DsvError
                     expected_shared=instance.shared_bytes,
                     threads=instance.threads,
                     min_blocks=instance.min_blocks,
-                    **_allowances(kernel.allowed_spills),
+                    **_allowances(kernel.spills.allowed(instance.options) if kernel.spills else 0),
                 )
             )
             limit = job.record.shared.static

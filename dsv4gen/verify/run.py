@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from dsv4gen.base import extensions
 from dsv4gen.base.errors import DsvError, ToolMissing
 from dsv4gen.emit.build import Request, make_plans, make_trees
-from dsv4gen.plan.ir import FamilyPlan, Kernel
+from dsv4gen.plan.ir import FamilyPlan, Kernel, Spills
 from dsv4gen.spec import Specs, load_specs
 from dsv4gen.target import resolve_target
 from dsv4gen.verify.compiled import Compiled, Job, compile_all
@@ -83,10 +83,10 @@ def _spill_notes(plans: Sequence[FamilyPlan], rows: Sequence[KernelRow]) -> list
     """Of kernels that spill: how much the specs let them, and why; each once."""
     spilling = {(row.family, row.symbol.split()[0]) for row in rows if row.spills or row.scratch}
     found = {
-        f"{plan.family} {kernel.name} may spill up to {kernel.allowed_spills} registers: {kernel.spill_reason}"
+        f"{plan.family} {kernel.name} may spill up to {_registers(kernel.spills)}: {kernel.spills.reason}"
         for plan in plans
         for kernel in plan.kernels
-        if kernel.allowed_spills and spilling & {(plan.family, name) for name in _functions(kernel)}
+        if kernel.spills and spilling & {(plan.family, name) for name in _functions(kernel)}
     }
     return sorted(found)
 
@@ -94,6 +94,11 @@ def _spill_notes(plans: Sequence[FamilyPlan], rows: Sequence[KernelRow]) -> list
 def _functions(kernel: Kernel) -> list[str]:
     """What rows call the kernel: a function of a Triton module, or its symbols."""
     return [kernel.entry, *(instance.symbol for instance in kernel.instances)]
+
+
+def _registers(spills: Spills) -> str:
+    where = "" if spills.when.constant is True else f" where {spills.when}"
+    return f"{spills.registers} registers{where}"
 
 
 @contextmanager

@@ -1,0 +1,29 @@
+"""What a kernel may spill on this target: the spec's allowance, narrowed to the instances that it is about."""
+
+from __future__ import annotations
+
+from dsv4gen.base.errors import SpecError
+from dsv4gen.plan.ir import Spills
+from dsv4gen.plan.reader import Reader
+
+
+def make_spills(reader: Reader, name: str) -> Spills | None:
+    """The allowance of one kernel; None where the spec states none, or none for this target.
+
+    Raises:
+        SpecError: a `when` that reads more than facts and the options that tell instances apart.
+    """
+    kernel = reader.spec.kernels[name]
+    if kernel.spills is None:
+        return None
+    keys = ("kernels", name, "spills", "when")
+    when = reader.expr(kernel.spills.when, *keys)
+    known = [option for option in reader.spec.options if f"{{{option}}}" in kernel.symbol]
+    for word in when.names:
+        if word not in known:
+            raise SpecError(
+                f"spills.when reads {word!r}, which does not tell instances of this kernel apart",
+                place=reader.place(*keys),
+                remedy=f"target facts{', ' if known else ''}{', '.join(known)} may be read",
+            )
+    return None if when.constant is False else Spills(kernel.spills.registers, when, kernel.spills.reason)
