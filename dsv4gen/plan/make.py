@@ -10,7 +10,7 @@ from dsv4gen.plan.ir import Axis, BenchShapes, FamilyPlan, Kernel, Op, Option, P
 from dsv4gen.plan.kernels import make_kernel
 from dsv4gen.plan.paths import make_launch_paths, prove_launch_paths
 from dsv4gen.plan.reader import Reader
-from dsv4gen.plan.tensors import make_params, make_tensors, make_workspaces
+from dsv4gen.plan.tensors import make_params, make_tensors, make_workspaces, prove_workspaces
 from dsv4gen.spec import FamilySpec, Loaded, TuningSpec
 from dsv4gen.target import TargetRecord
 
@@ -127,6 +127,7 @@ def _op(reader: Reader, name: str, axes: tuple[Axis, ...], proofs: list[Proof]) 
     spec = reader.spec.ops[name]
     paths = make_launch_paths(reader, name)
     proofs += prove_launch_paths(reader, name, paths, axes)
+    proofs += prove_workspaces(reader, name, axes)
     return Op(
         name=name,
         summary=spec.summary,

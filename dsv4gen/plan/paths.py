@@ -91,5 +91,10 @@ def axis_ranges(axes: Iterable[Axis]) -> Mapping[str, tuple[int, int]]:
 
 def used_choices(reader: Reader, rules: Iterable[PathRule]) -> dict[str, tuple[str, ...]]:
     """Options that a table's predicates read, with their choices."""
-    names = {name for rule in rules for name in (*rule.domain.names, *rule.prefer.names)}
-    return {name: option.choices for name, option in reader.spec.options.items() if name in names}
+    return choices_of(reader, (name for rule in rules for name in (*rule.domain.names, *rule.prefer.names)))
+
+
+def choices_of(reader: Reader, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The options among `names`, with their choices."""
+    read = set(names)
+    return {name: option.choices for name, option in reader.spec.options.items() if name in read}

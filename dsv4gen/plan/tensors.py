@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import product
+
 from dsv4gen.base.errors import SpecError, did_you_mean
 from dsv4gen.base.params import ParamsLayout
-from dsv4gen.plan.ir import Tensor, Workspace
+from dsv4gen.plan.ir import Axis, Proof, Tensor, Workspace
+from dsv4gen.plan.paths import choices_of, proof_axes
 from dsv4gen.plan.reader import Reader
+from dsv4gen.prove import Axis as ProofAxis
+from dsv4gen.prove import prove_size
 from dsv4gen.spec.family import Op as OpSpec
 
 #: dtype -> element type in C++; options that choose a dtype print as raw bytes
@@ -13,6 +19,8 @@ C_TYPES = {
     "f32": "float", "f16": "u16", "bf16": "u16", "f8e4m3fn": "u8", "f8e4m3fnuz": "u8",
     "u8": "u8", "i32": "i32", "u32": "u32", "i64": "i64", "bool": "u8",
 }  # fmt: skip
+
+_SCALAR_RANGES = {"i32": (-(2**31), 2**31 - 1), "u32": (0, 2**32 - 1), "i64": (-(2**63), 2**63 - 1)}
 
 
 def make_tensors(reader: Reader, op_name: str, op: OpSpec) -> tuple[Tensor, ...]:
@@ -54,6 +62,34 @@ def make_workspaces(reader: Reader, op_name: str, op: OpSpec) -> tuple[Workspace
         for name, spec in op.tensors.items()
         if spec.role == "workspace"
     )
+
+
+def prove_workspaces(reader: Reader, op_name: str, axes: Sequence[Axis]) -> list[Proof]:
+    """The size of each workspace is a number of bytes for every shape, every choice of options and every device.
+
+    Raises:
+        ProofError: a size below zero or too large, with a shape that shows it.
+    """
+    op = reader.spec.ops[op_name]
+    space = (*proof_axes(axes, device=False), *_scalar_axes(op))
+    proofs = []
+    for workspace in make_workspaces(reader, op_name, op):
+        options = choices_of(reader, workspace.bytes.names)
+        place = reader.place("ops", op_name, "tensors", workspace.name, "bytes")
+        for choices in product(*options.values()):
+            chosen = dict(zip(options, choices, strict=True))
+            label = " ".join([f"{workspace.name} bytes", *(f"{name}={choice}" for name, choice in chosen.items())])
+            proof = prove_size(label, workspace.bytes, space, constants=chosen, place=place)
+            proofs.append(Proof(f"{reader.spec.family}.{op_name}", proof))
+    return proofs
+
+
+def _scalar_axes(op: OpSpec) -> Iterator[ProofAxis]:
+    """Whole scalars as far as the spec or their type bounds them."""
+    for name, scalar in op.scalars.items():
+        if scalar.dtype in _SCALAR_RANGES:
+            low, high = _SCALAR_RANGES[scalar.dtype]
+            yield ProofAxis.of(name, scalar.min or low, scalar.max or high)
 
 
 def make_params(reader: Reader, op_name: str, op: OpSpec) -> ParamsLayout:

@@ -17,7 +17,7 @@ defined      no division by zero, no exponent out of range
 records      what proofs leave behind, for tables and the manifest
 fit          proof (a): tiles stay within resource limits
 coverage     proof (b): ordered paths and buckets take every shape, within their domains
-width        proof (c): index expressions fit their type
+width        proof (c): index expressions and sizes fit their type
 
 Importing this package imports neither sympy nor z3.
 """
@@ -28,7 +28,7 @@ from dsv4gen.prove.expressions import Expr
 from dsv4gen.prove.fit import measure_fit, prove_fit, tile_assignments
 from dsv4gen.prove.records import COLUMNS, CoverageProof, FitProof, Proof, WidthProof
 from dsv4gen.prove.space import Axis
-from dsv4gen.prove.width import prove_width
+from dsv4gen.prove.width import prove_size, prove_width
 
 __all__ = [
     "COLUMNS",
@@ -44,6 +44,7 @@ __all__ = [
     "prove_buckets",
     "prove_coverage",
     "prove_fit",
+    "prove_size",
     "prove_width",
     "tile_assignments",
 ]

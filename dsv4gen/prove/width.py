@@ -1,9 +1,9 @@
-"""Proof (c): an index expression fits the integer type it is computed in, over every declared shape."""
+"""Proof (c): an index expression or a size fits the integer type it is computed in, over every declared shape."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsv4gen.base.errors import ExpressionError, Place, ProofError
 from dsv4gen.base.expression_json import Value
@@ -55,6 +55,38 @@ def prove_width(
     return WidthProof(name, str(expr), *bounds, limits[1], type_name, exact)
 
 
+def prove_size(
+    name: str,
+    expr: Expr,
+    axes: Sequence[Axis],
+    *,
+    constants: Mapping[str, Value] | None = None,
+    place: Place | None = None,
+) -> WidthProof:
+    """Proof that a number of bytes over `axes` is never negative and fits 64 bits.
+
+    Raises:
+        ProofError: it is or does not (with the smallest shape that shows it), it has no value at some shape, or the
+            solver cannot tell.
+        ExpressionError: an unknown name.
+    """
+    proof = prove_width(name, expr, axes, 64, constants=constants, place=place)
+    if proof.smallest >= 0:
+        return proof
+    space = space_of(axes, constants or {}, place)
+    node = expr.substitute(constants or {}).node
+    shape = smallest(space, Apply("<", (node, Number(0))))
+    if shape is None:
+        return replace(proof, smallest=0)
+    shape = space.relevant(names_in(node)).completed(shape)
+    at = f" at {show(shape)}" if shape else ""
+    raise ProofError(
+        f"{name}: '{expr}' is {Expr(node).evaluate(shape)}{at}, but no memory has fewer than 0 bytes",
+        place=expr.place or place,
+        remedy="write max(0, ...) where there is none, or raise the bounds of an axis",
+    )
+
+
 def _check_defined(name: str, space: Space, node: Node, place: Place | None) -> None:
     undefined = first_undefined(space, node)
     if undefined is not None:
@@ -80,7 +112,7 @@ class _Part:
         return ProofError(
             f"{subject} is {value}{at}, {'above' if value > limit else 'below'} {limit} ({self.type})",
             place=self.place,
-            remedy="compute it in a wider type, or lower the bounds of an axis",
+            remedy="lower the bounds of an axis" + ("" if self.type == "i64" else ", or compute it in a wider type"),
         )
 
 

@@ -156,3 +156,53 @@ def test_a_fact_that_is_only_inferred_decides_nothing(copy: Copy) -> None:
     error = refusal(copy, "sm_80")
     assert "the fact atomics.shared_pk_bf16 of sm_80 is only inferred" in error.message
     assert error.place is not None and "specs/platforms" in error.place.file
+
+
+SIZE = "batch * split_row_bytes"
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ("0 - batch", "workspace bytes: '0 - batch' is -1 at batch=1, but no memory has fewer than 0 bytes"),
+        ("batch * (k - 600)", "workspace bytes: 'batch * (k - 600)' is -599 at batch=1 k=1"),
+        ("batch * units - 1", "workspace bytes: 'batch * units - 1' is -1 at batch=0 units=1"),
+        ("8 if mode == 'dual' else 0 - k", "workspace bytes mode=indices: "),
+        ("batch * width * width", "at batch=524288 width=4194304, above 9223372036854775807 (i64)"),
+        ("width // (k - 5)", "divides by a number that is not positive at k=1"),
+    ],
+)
+def test_a_workspace_that_is_no_number_of_bytes_is_refused_at_its_line(copy: Copy, size: str, message: str) -> None:
+    copy.edit(SPEC, f'bytes: "{SIZE}"', f'bytes: "{size}"')
+    error = refusal(copy)
+    assert message in error.message
+    assert error.place is not None and error.place.column is not None
+    assert error.place.line == line_of(copy, f'bytes: "{size}"')
+
+
+def test_the_size_of_a_workspace_is_among_the_proofs(copy: Copy) -> None:
+    copy.edit(SPEC, f'bytes: "{SIZE}"', "bytes: \"batch * max(0, k - 600) * (2 if sorted == 'none' else 4)\"")
+    cells = [proof.proof.row() for proof in plan(copy).proofs if "bytes" in proof.proof.row()[0]]
+    assert [(name, value) for name, _, value, *_ in cells] == [
+        ("workspace bytes sorted=none", str(2**20 * 1448 * 2)),
+        ("workspace bytes sorted=index", str(2**20 * 1448 * 4)),
+    ]
+
+
+#: modes that may spill, by kernel
+SPILLING = {"select": {"ragged", "packed"}, "cluster": {"ragged", "packed"}}
+
+
+def test_an_allowance_to_spill_is_for_the_modes_and_targets_it_names(copy: Copy) -> None:
+    assert not [kernel.name for kernel in plan(copy, "gfx950").kernels if kernel.spills]
+    for kernel in plan(copy, "sm_90").kernels:
+        allowed = {i.options["mode"] for i in kernel.instances if kernel.spills and kernel.spills.allowed(i.options)}
+        assert allowed == SPILLING.get(kernel.name, set()), kernel.name
+
+
+def test_an_allowance_that_reads_what_no_symbol_shows_is_refused(copy: Copy) -> None:
+    copy.edit(SPEC, "{registers: 6, when: \"detect.api == 'cuda' and", "{registers: 6, when: \"sorted == 'none' and")
+    error = refusal(copy, "sm_90")
+    assert error.message == "spills.when reads 'sorted', which does not tell instances of this kernel apart"
+    assert error.remedy == "target facts, mode may be read"
+    assert error.place is not None and error.place.line == line_of(copy, "spills: ")
