@@ -20,7 +20,7 @@ PROOF_HEAD = ("proven for", "what", "formula", "value", "limit", "slack", "verdi
 
 @dataclass(frozen=True)
 class Explanation:
-    """The decision for one shape beside the plan's proofs, row paths and floors."""
+    """The decision for one shape beside the plan's proofs, row paths (kernel, name, predicate) and floors."""
 
     decision: Decision
     row_paths: tuple[tuple[str, str, str], ...]
@@ -55,7 +55,7 @@ class Explanation:
         table(head, rows)
         if self.row_paths:
             say()
-            table(("row path", "taken when (first that holds, on the device)", "tile"), self.row_paths)
+            table(("kernel", "row path", "taken when (first of its kernel that holds, on the device)"), self.row_paths)
         say()
         table(PROOF_HEAD, self.proofs)
         say(f"and {self.other_proofs} more for other kernels and tiles: --all", "dim") if self.other_proofs else None
@@ -103,7 +103,7 @@ def explain_shape(
     shown = [proof for proof in entry["proofs"] if all_proofs or proof["subject"] in subjects]
     return Explanation(
         decision=decision,
-        row_paths=tuple(row for name, launch in kernels.items() for row in _row_paths(entry, name, launch.tile)),
+        row_paths=tuple(row for name in kernels for row in _row_paths(entry, name)),
         proofs=tuple((_subject(proof["subject"], all_proofs), *proof["cells"]) for proof in shown),
         other_proofs=len(entry["proofs"]) - len(shown),
         refused_tiles=tuple(
@@ -159,8 +159,9 @@ def _workspaces(op: Mapping[str, Any], decision: Decision, names: Mapping[str, A
             yield f"{space['name']}: {size:,} bytes of the caller's, {space['bytes']['text']}; {rule}"
 
 
-def _row_paths(entry: Mapping[str, Any], kernel: str, tile: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    return [(path["name"], path["prefer"]["text"], tile_words(tile)) for path in entry["kernels"][kernel]["row_paths"]]
+def _row_paths(entry: Mapping[str, Any], kernel: str) -> list[tuple[str, str, str]]:
+    """Kernel, row path and predicate: launches of one call may have paths of the same name."""
+    return [(kernel, path["name"], path["prefer"]["text"]) for path in entry["kernels"][kernel]["row_paths"]]
 
 
 def _subject(subject: str, all_proofs: bool) -> str:
