@@ -27,6 +27,7 @@ from dsv4gen.reference.compress_case import (
     make_case,
     stored,
 )
+from dsv4gen.reference.compress_edges import edge_cases
 from dsv4gen.reference.compress_plan import Extend, PrefillPlan, unpack
 from dsv4gen.reference.compress_stage_cases import finish_case, gathered_case, online_case, plan_cases, pool_case
 from dsv4gen.reference.compress_v1_cases import adapter_cases
@@ -196,6 +197,7 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
     yield finish_case(FOUR, decode=True)
     yield finish_case(MANY, decode=False, options=Options(dialect="e4m3fnuz"))
     yield finish_case(INDEXER, decode=True, options=Options(record="idx_fp4_68"))
+    yield from edge_cases()
     yield pool_case(128, masked=True)
     yield pool_case(9, masked=False)
     yield gathered_case(FOUR, "interleaved")

@@ -24,6 +24,8 @@ from dsv4gen.reference.gather_dequant import V4
 #: values of e2m1 codes 0-7, and the largest
 FP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 FP4_MAXIMUM, FP4_TILE = 6.0, 32
+#: the floor of DeepSeek's and vLLM's FP4 writers, under which the scale would be below the smallest normal number
+FP4_FLOOR = 6.0 * 2.0**-126
 #: records with UE8M0 scales
 _POWERS_OF_TWO = ("v4_584", "idx_fp4_68")
 #: relative distance from a rounding tie within which float32 arithmetic may land on either side
@@ -89,7 +91,7 @@ def quantizer(dialect: str, *, maximum: str = "writer", floor: str = "amax_1e4",
     """
     chosen = fp8.dialect_of(dialect)
     floors = {"amax_1e4": (1e-4, False), "amax_1e8": (1e-8, False), "amax_1e12": (1e-12, False)}
-    floors["scale_1e4"] = (1e-4, True)
+    floors |= {"amax_fp4": (FP4_FLOOR, False), "scale_1e4": (1e-4, True)}
     if floor not in floors:
         raise ArgumentError(f"unknown floor {floor!r}{did_you_mean(floor, floors)}")
     if maximum not in ("writer", "limit"):

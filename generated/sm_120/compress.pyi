@@ -8,7 +8,7 @@ FAMILY: str
 OPTIONS: Mapping[str, tuple[str, ...]]
 BiasAt = Literal["pool", "save"]
 Dialect = Literal["e4m3fn", "e4m3fnuz"]
-Floor = Literal["amax_1e4", "amax_1e8", "amax_1e12", "scale_1e4"]
+Floor = Literal["amax_1e4", "amax_1e8", "amax_1e12", "amax_fp4", "scale_1e4"]
 Fp4Ties = Literal["even", "zero"]
 Fp8Max = Literal["writer", "limit"]
 Hadamard = Literal["off", "on"]

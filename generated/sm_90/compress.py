@@ -26,7 +26,7 @@ FAMILY = "compress"
 OPTIONS = {
     "bias_at": ("pool", "save"),
     "dialect": ("e4m3fn", "e4m3fnuz"),
-    "floor": ("amax_1e4", "amax_1e8", "amax_1e12", "scale_1e4"),
+    "floor": ("amax_1e4", "amax_1e8", "amax_1e12", "amax_fp4", "scale_1e4"),
     "fp4_ties": ("even", "zero"),
     "fp8_max": ("writer", "limit"),
     "hadamard": ("off", "on"),
@@ -1505,7 +1505,10 @@ WAVE = 32
 #: FP8 maxima that a cache's writers scale to, by dialect
 MAXIMA = { "writer": { "e4m3fn": 448.0, "e4m3fnuz": 224.0}, "limit": { "e4m3fn": 448.0, "e4m3fnuz": 240.0} }
 #: floor, and whether it is one of the scale
-FLOORS = { "amax_1e4": (1e-4, False), "amax_1e8": (1e-8, False), "amax_1e12": (1e-12, False), "scale_1e4": (1e-4, True) }
+FLOORS = {
+    "amax_1e4": (1e-4, False), "amax_1e8": (1e-8, False), "amax_1e12": (1e-12, False), "scale_1e4": (1e-4, True),
+    "amax_fp4": (6.0 * 2.0**-126, False),
+}
 DEFAULT_RECORDS = { 512: "v4_584", 128: "idx_fp8_132"}
 
 def decode_four_tile(head_dim):
@@ -1627,6 +1630,8 @@ def epilogue(
     wanted = { "v4_584": 512, "uniform_fp8": 512, "idx_fp8_132": 128, "idx_fp4_68": 128}
     if wanted.get(record, head_dim) != head_dim or (hadamard == "on" and head_dim != 128):
         raise ArgumentError(f"record {record!r} or the Hadamard transform does not go with head dimension {head_dim}")
+    if floor == "amax_fp4" and record != "idx_fp4_68":
+        raise ArgumentError(f"floor='amax_fp4' does not go with record {record!r}", remedy="it is that of idx_fp4_68")
     transformed = choose("hadamard", hadamard) == "on"
     value, of_scale = FLOORS[choose("floor", floor)]
     return {

@@ -14,10 +14,10 @@ from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference import compress, compress_state
 from dsv4gen.reference.compress import Geometry
 from dsv4gen.reference.compress_case import check_pool
+from dsv4gen.reference.compress_edges import edge_cases, fp4_ties, stored_case
 from dsv4gen.reference.compress_plan import Extend, PagedRing, RequestRing, Ring, decode_plan, prefill_plan, unpack
-from dsv4gen.reference.compress_store import check_stored, page_bytes, store_rows
+from dsv4gen.reference.compress_store import check_stored
 from dsv4gen.reference.compress_world import Options, World, finished, make_world
-from dsv4gen.reference.hazards import POISON_BYTE
 
 Check = Callable[[InterpreterWorker, Path], None]
 
@@ -41,33 +41,18 @@ def quantizer_bytes(worker: InterpreterWorker, module: Path) -> None:
     _store_exactly(worker, module, rows[:4], Options(record="bf16"))
     for dialect in ("e4m3fnuz", "e4m3fn"):
         _store_exactly(worker, module, rows, Options(record="uniform_fp8", dialect=dialect))
-    # Every tie of e2m1 under unit scale, and what lies beside it.
-    ties = torch.tensor([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0, 6.0])
-    near = torch.cat([ties, ties * (1 - 2.0**-9), ties * (1 + 2.0**-9)])
-    near = torch.cat([near, -near, torch.tensor([0.0, -0.0, -1e-9])]).repeat(6)[:256].view(2, 128)
-    near.view(8, 32)[:, 0] = 6.0
     for choice in ("even", "zero"):
         options = Options(record="idx_fp4_68", fp4_ties=choice, quant_source="f32")
-        _store_exactly(worker, module, torch.cat([near, narrow]), options)
+        _store_exactly(worker, module, torch.cat([fp4_ties(), narrow]), options)
+    for case in edge_cases():
+        worker.call(module, case.op, **dict(case.arguments))  # type: ignore[arg-type]
+        case.check()
 
 
 def _store_exactly(worker: InterpreterWorker, module: Path, rows: Tensor, options: Options) -> None:
-    count, dim = rows.shape
-    page_size = 3
-    pages = -(-count // page_size) + 1
-    cache = torch.full((pages, page_bytes(options.record, dim, page_size)), POISON_BYTE, dtype=torch.uint8)
-    slots = torch.randperm(pages * page_size, generator=torch.Generator().manual_seed(2))[:count]
-    expected = cache.clone()
-    store_rows(expected, page_size, slots, rows, options.record, options.quantizer())
-    plan = torch.full((count, 4), 128, dtype=torch.int32)
-    arguments = {"pooled": rows, "plan": plan, "weight": torch.ones(dim), "cosines": torch.ones(1, 64), "ratio": 128}
-    worker.call(
-        module, "finish_pooled", **arguments, out_loc=slots, cache=cache, page_size=page_size, decode=True,
-        transform=False, **options.keywords(),
-    )  # fmt: skip
-    if not torch.equal(cache, expected):
-        wrong = (cache != expected).nonzero()
-        raise VerifyError(f"{options}: {len(wrong)} bytes differ, first at {wrong[0].tolist()}")
+    case = stored_case("rows", rows, options)
+    worker.call(module, case.op, **dict(case.arguments))  # type: ignore[arg-type]
+    case.check()
 
 
 def pooling(worker: InterpreterWorker, module: Path) -> None:

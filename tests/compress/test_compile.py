@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from dsv4gen.reference.compress_store import FP4_FLOOR
 from dsv4gen.render.render import render_triton
-from dsv4gen.toolchain import check_budget
+from dsv4gen.toolchain import check_budget, compile_triton_many
 from dsv4gen.verify.triton_requests import triton_requests
 from tests.compress import compiled
 from tests.compress.compiled import TARGETS
@@ -70,3 +72,19 @@ def test_a_ratio_four_row_fills_its_lanes(target: str) -> None:
         tile = next(bucket.tile for bucket in buckets if bucket.when.evaluate({"head_dim": head_dim}))
         assert tile["num_warps"] == max(1, head_dim // (tile["lane_elements"] * wave))
         assert tile["lane_elements"] in (2, 4)
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1201", "sm_90"])
+def test_subnormal_numbers_are_kept_where_the_floor_is_among_them(target: str) -> None:
+    """The floor of FP4 keys divides and multiplies numbers below 2^-126; nothing flushes but RMSNorm's root."""
+    chosen = plan(target)
+    stated = triton_requests(chosen, render_triton(chosen), module(target))
+    finish = next(kernel for kernel in stated if kernel.function == "finish_row")
+    constants = {"D": 128, "RATIO": 4, "RECORD": "idx_fp4_68", "FLOOR": FP4_FLOOR}
+    (built,) = compile_triton_many(
+        [(replace(finish, constexprs={**finish.constexprs, **constants}), compiled.record(target))], jobs=1
+    )
+    assert built.value is not None, built.error
+    assembly = built.value.code.assembly or ""
+    assert set(re.findall(r"\S+\.ftz\S*", assembly)) <= {"rsqrt.approx.ftz.f32"}
+    assert target.startswith("sm_") or ".amdhsa_float_denorm_mode_32 3" in assembly

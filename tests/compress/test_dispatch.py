@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from dsv4gen.base.errors import ArgumentError
 from tests.compress.host import loaded
 from tests.compress.modules import module, plan
 
@@ -65,3 +66,9 @@ def test_the_tile_of_few_rows_covers_every_dimension(monkeypatch: pytest.MonkeyP
     constants = recorder.constants["decode_part"]
     assert 128 % (constants["ROWS"] * constants["UNROLL"]) == 0 and 512 % constants["DIMS"] == 0
     assert constants["ROWS"] * constants["DIMS"] == 4 * 32 * constants["num_warps"]
+
+
+def test_the_floor_of_fp4_goes_with_fp4() -> None:
+    given = {name: value for name, value in arguments(1).items() if name not in ("state", "source", "bias")}
+    with pytest.raises(ArgumentError, match=r"floor='amax_fp4' does not go with record 'v4_584'"):
+        loaded(module("sm_90")).finish_pooled(**given, pooled=torch.zeros(1, 512), decode=True, floor="amax_fp4")
