@@ -11,6 +11,8 @@ import click
 
 from dsv4gen.base.errors import DsvError, UsageError
 
+#: blocks along an axis of any grid
+_GRID_MAX = 2**31 - 1
 _STYLES = {"good": "green", "bad": "red", "dim": "bright_black", "head": "bold"}
 
 
@@ -60,7 +62,7 @@ def parse_shape(words: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
     """Trailing KEY=VALUE words: whole numbers are axes, other words are options.
 
     Raises:
-        UsageError: a word without '=', or an empty key or value.
+        UsageError: a word without '=', an empty key or value, or a key that is given twice.
     """
     shape: dict[str, int] = {}
     options: dict[str, str] = {}
@@ -68,20 +70,28 @@ def parse_shape(words: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
         key, equals, value = word.partition("=")
         if not (key and equals and value):
             raise UsageError(f"{word!r} is not KEY=VALUE", remedy="write shapes as batch=4 width=131072 k=512")
-        if value.lstrip("-").replace("_", "").isdigit():
+        if key in shape or key in options:
+            remedy = f"leave out {key}={shape.get(key, options.get(key))} or {word}"
+            raise UsageError(f"{key} is given twice", remedy=remedy)
+        try:
             shape[key] = int(value)
-        else:
+        except ValueError:
             options[key] = value
     return shape, options
+
+
+def family_and_words(family: str | None, words: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """The family that a command names, if any, and its words: without a family, the first word stands in its place."""
+    return (None, (family, *words)) if family and "=" in family else (family, tuple(words))
 
 
 def parse_grid(text: str) -> tuple[int, ...]:
     """Blocks per dimension from X, X,Y or X,Y,Z.
 
     Raises:
-        UsageError: not one to three positive whole numbers.
+        UsageError: not one to three positive whole numbers below 2^31.
     """
     parts = [part.strip() for part in text.split(",")]
-    if len(parts) > 3 or not all(part.isdecimal() and int(part) > 0 for part in parts):
+    if len(parts) > 3 or not all(part.isdecimal() and len(part) <= 10 and 0 < int(part) <= _GRID_MAX for part in parts):
         raise UsageError(f"--grid {text!r} is not X, X,Y or X,Y,Z", remedy="write blocks per dimension as --grid 4,1,1")
     return tuple(int(part) for part in parts)

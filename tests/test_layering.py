@@ -28,7 +28,7 @@ ALLOWED = {
     "reference": {"base"},
     "compat": {"base", "runtime"},
 }
-FREE = {"verify", "bench", "tune", "report", "scaffold"}
+FREE = {"verify", "bench", "tune", "report", "scaffold", "commands"}
 HEAVY = ("torch", "triton", "numpy", "sympy", "z3", "jinja2", "pydantic", "ruamel", "click", "rich")
 
 

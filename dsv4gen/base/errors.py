@@ -111,6 +111,7 @@ class ResultsError(DsvError):
     """A file of verification or benchmark results that is missing, no such file, or of another schema."""
 
     code = "DSV330"
+    exit_status = EXIT_USAGE
 
 
 class ToolMissing(DsvError):
@@ -150,10 +151,18 @@ class LoadError(DsvError):
     code = "DSV600"
 
 
+class UnknownName(LoadError):
+    """A family or an op that is not among those that are generated."""
+
+    code = "DSV601"
+    exit_status = EXIT_USAGE
+
+
 class ArgumentError(DsvError):
     """A tensor or scalar argument a kernel cannot take: dtype, shape, stride, alignment, device."""
 
     code = "DSV610"
+    exit_status = EXIT_USAGE
 
 
 class CaptureError(DsvError):

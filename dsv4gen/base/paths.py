@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from dsv4gen.base import env
-from dsv4gen.base.errors import OutputError
+from dsv4gen.base.errors import EnvironmentValueError
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -26,7 +26,8 @@ def _input(variable: env.Variable, kind: str) -> Path:
     chosen = env.path(variable)
     if chosen is not None:
         if not chosen.is_dir():
-            raise OutputError(f"{variable.name}={chosen} is not a folder", remedy=f"create it or unset {variable.name}")
+            remedy = f"create it or unset {variable.name}"
+            raise EnvironmentValueError(f"{variable.name}={chosen} is not a folder", remedy=remedy)
         return chosen
     packaged = PACKAGE / "_data" / kind
     return packaged if packaged.is_dir() else PACKAGE.parent / kind

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dsv4gen.base.errors import UsageError
+from dsv4gen.base.errors import LoadError, UsageError
 from dsv4gen.base.manifest import Manifest
 from dsv4gen.bench import machine
 from dsv4gen.bench.cells import Wanted, cells_of
@@ -16,6 +16,7 @@ from dsv4gen.bench.peers import names, open_peers
 from dsv4gen.bench.result import WAYS, Result, Row
 from dsv4gen.bench.run import Bench
 from dsv4gen.bench.stopwatch import CudaStopwatch
+from dsv4gen.runtime.platform import Device
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,13 @@ def run(
         UsageError, ArgumentError: words that fit nothing.
     """
     import dsv4gen
-    from dsv4gen.runtime.load import any_entry, families
+    from dsv4gen.runtime.load import any_entry
 
     peers, versions, missing = open_peers(_peers(asked.peers))
     for name in asked.families:
         cells_of(name, any_entry(name), asked.wanted)
     card = machine.card(asked.device)
-    manifests = {name: manifest_for(name, card) for name in asked.families or families(str(card.target))}
+    manifests = {name: manifest_for(name, card) for name in asked.families or served(card)}
     entries = {name: manifest.families[name] for name, manifest in manifests.items()}
     cells = [cell for name, entry in entries.items() for cell in cells_of(name, entry, asked.wanted)]
     stopwatch = CudaStopwatch(asked.device)
@@ -80,6 +81,29 @@ def second_look(bench: Bench, old: Result, rows: Sequence[Row], noise: float) ->
         return replace(row, times=other.times)
 
     return [better(row) for row in rows]
+
+
+def served(card: Device) -> list[str]:
+    """Families that are generated for a card.
+
+    Raises:
+        LoadError: none is.
+    """
+    from dsv4gen.base import paths
+    from dsv4gen.runtime import selection
+    from dsv4gen.runtime.load import families
+
+    root = paths.generated()
+
+    def accepted(name: str) -> bool:
+        judged = selection.candidates(name, card.target, root) if card.target else ()
+        return any(isinstance(one, selection.Accepted) for one in judged)
+
+    found = [name for name in families() if accepted(name)]
+    if not found:
+        remedy = "run: dsv4gen build --target, with the card's target"
+        raise LoadError(f"nothing is generated for {card} in {paths.display(root)}", remedy=remedy)
+    return found
 
 
 def manifest_for(family: str, card: Any) -> Manifest:

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
-from dsv4gen.base.errors import OutputError, ToolMissing
+from dsv4gen.base.errors import ToolMissing, UsageError
+from dsv4gen.base.outputs import write_whole
 from dsv4gen.bench.result import WAYS, Result, Row
 from dsv4gen.bench.show import machine_line, telling_axes
 
 _WIDTH, _HEIGHT = 12.0, 4.0
+
+
+def require_plot(path: Path) -> None:
+    """Make sure that `plot` can draw to a file of this name.
+
+    Raises:
+        ToolMissing: matplotlib is not installed.
+        UsageError: an ending that stands for no format.
+    """
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError as error:
+        raise ToolMissing(f"--plot needs matplotlib: {error}", remedy="pip install 'dsv4gen[bench]'") from error
+    formats = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.lstrip(".").lower() not in formats:
+        remedy = f"end its name in one of {', '.join(sorted(formats))}"
+        raise UsageError(f"--plot {path}: {path.suffix or 'no ending'} stands for no format", remedy=remedy)
 
 
 def plot(result: Result, path: Path) -> None:
@@ -17,22 +36,21 @@ def plot(result: Result, path: Path) -> None:
 
     Raises:
         ToolMissing: matplotlib is not installed.
+        UsageError: an ending that stands for no format.
         OutputError: the file cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ToolMissing(f"--plot needs matplotlib: {error}", remedy="pip install 'dsv4gen[bench]'") from error
+    require_plot(path)
+    from matplotlib.figure import Figure
+
     families = list(dict.fromkeys(row.cell.family for row in result.rows if row.times))
     figure = Figure(figsize=(_WIDTH, _HEIGHT * max(1, len(families))), layout="constrained")
     figure.suptitle(machine_line(result), fontsize="small")
     for number, family in enumerate(families):
         axes = figure.add_subplot(len(families), 1, number + 1)
         _draw(axes, family, [row for row in result.rows if row.cell.family == family and row.times])
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise OutputError(f"cannot write {path}: {error}") from error
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix.lstrip(".").lower())
+    write_whole(path, drawn.getvalue())
 
 
 def _draw(axes: Any, family: str, rows: list[Row]) -> None:

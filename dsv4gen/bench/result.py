@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dsv4gen.base.errors import OutputError, Place, UsageError
+from dsv4gen.base.errors import Place, UsageError
+from dsv4gen.base.outputs import write_whole
 from dsv4gen.base.plain_data import PlainDataError, from_plain
 from dsv4gen.bench.cells import Cell
 from dsv4gen.bench.machine import Rates
@@ -75,10 +76,7 @@ class Result:
         Raises:
             OutputError: it cannot be written.
         """
-        try:
-            path.write_text(json.dumps(self.to_json(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"cannot write {path}: {error.strerror}") from error
+        write_whole(path, (json.dumps(self.to_json(), indent=1, sort_keys=True) + "\n").encode())
 
 
 def read_result(path: Path) -> Result:

@@ -17,12 +17,13 @@ from typing import Any
 from dsv4gen.base import extensions
 from dsv4gen.base.errors import DsvError, OutputError
 from dsv4gen.base.manifest import digest_bytes, read_manifest, require_intact
+from dsv4gen.base.outputs import replace_file
 from dsv4gen.base.prebuilt import binary_name, read_record, record_name, record_text
-from dsv4gen.emit.writer import write_file
 from dsv4gen.render.source_map import SourceMap
 from dsv4gen.spec import Specs, load_specs
 from dsv4gen.target import TargetRecord, resolve_target
 from dsv4gen.toolchain import Task, choose_compiler, compile_source, run_tasks
+from dsv4gen.toolchain.compile import require_kind
 
 #: suffix of a family's source by API
 SOURCE_SUFFIX = {"hip": "hip", "cuda": "cu"}
@@ -111,6 +112,17 @@ def compile_folders(
     return Compiled(tuple(files), tuple(errors))
 
 
+def require_compiler(targets: Iterable[str], compiler: str) -> None:
+    """Make sure, before anything is built, that a compiler serves targets; it need not be here.
+
+    Raises:
+        UsageError: it does not serve one of them.
+    """
+    specs = load_specs(*extensions.spec_folders())
+    for target in targets:
+        require_kind(resolve_target(specs, target), compiler)
+
+
 def _works(specs: Specs, folder: Path, families: Sequence[str], compiler: str) -> Iterator[_Work]:
     manifest = read_manifest(folder)
     require_intact(manifest, folder)
@@ -140,9 +152,9 @@ def _compile(work: _Work) -> CodeFile:
         name=work.family,
     )
     try:
-        write_file(work.folder / work.file, code.binary)
+        replace_file(work.folder / work.file, code.binary)
         record = record_text(text, code.binary, chosen.version)
-        write_file(work.folder / record_name(work.family, work.arch), record.encode())
+        replace_file(work.folder / record_name(work.family, work.arch), record.encode())
     except OSError as error:
         raise OutputError(f"cannot write {work.folder / work.file}: {error.strerror or error}") from error
     return _code_file(work, chosen.kind, changed=True)

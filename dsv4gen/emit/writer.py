@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dsv4gen.base.errors import ManifestError, OutputError
 from dsv4gen.base.manifest import FILE_NAME, Manifest, read_manifest
+from dsv4gen.base.outputs import STAGED, replace_file, stage
 
 JOURNAL = ".dsv4gen-building.json"
-_STAGED = ".dsv4gen-staged-"
 
 
 def write_tree(folder: Path, files: Mapping[str, bytes], manifest: Manifest) -> list[str]:
@@ -71,12 +70,12 @@ def _owned_names(folder: Path) -> set[str]:
 
 
 def _replace(folder: Path, changed: Mapping[str, bytes], orphans: Iterable[str], journal: list[str]) -> None:
-    write_file(folder / JOURNAL, json.dumps(journal).encode())
+    replace_file(folder / JOURNAL, json.dumps(journal).encode())
     ordered = sorted(changed, key=lambda name: (name == FILE_NAME, name))
     staged: dict[str, Path] = {}
     try:
         for name in ordered:
-            staged[name] = _stage(folder / name, changed[name])
+            staged[name] = stage(folder / name, changed[name])
         for name in ordered:
             os.replace(staged.pop(name), folder / name)  # noqa: PTH105 - the atomic rename itself
     finally:
@@ -84,34 +83,6 @@ def _replace(folder: Path, changed: Mapping[str, bytes], orphans: Iterable[str],
             path.unlink(missing_ok=True)
     for name in orphans:
         (folder / name).unlink(missing_ok=True)
-
-
-def _stage(path: Path, data: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=_STAGED, dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).chmod(0o644)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return Path(name)
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Replace one file by a whole new one.
-
-    Raises:
-        OSError: the old file, if any, is as it was.
-    """
-    staged = _stage(path, data)
-    try:
-        os.replace(staged, path)  # noqa: PTH105
-    finally:
-        staged.unlink(missing_ok=True)
 
 
 def _same(path: Path, data: bytes) -> bool:
@@ -122,5 +93,5 @@ def _same(path: Path, data: bytes) -> bool:
 
 
 def _remove_staged(folder: Path) -> None:
-    for left_over in folder.rglob(f"{_STAGED}*"):
+    for left_over in folder.rglob(f"{STAGED}*"):
         left_over.unlink(missing_ok=True)

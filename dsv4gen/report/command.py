@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dsv4gen.base import paths
-from dsv4gen.base.errors import EXIT_FINDINGS
+from dsv4gen.base.errors import EXIT_FINDINGS, UsageError
 from dsv4gen.console import emit_json, say
+from dsv4gen.emit.select import select_targets
 from dsv4gen.report.collect import collect
 from dsv4gen.report.model import WRONG
 
@@ -27,6 +28,9 @@ def run(
         UsageError: a target, family or cell that does not exist.
         OutputError: a page that cannot be written.
     """
+    if cell:
+        targets, families = _narrowed(cell, targets, families)
+        cell = f"{targets[0]}/{families[0]}"
     report = collect(targets, families, verify_files, bench_files)
     if as_json:
         emit_json(report.to_json())
@@ -45,3 +49,14 @@ def run(
         if not as_json:
             say(f"wrote {paths.display(file)}: {len(report.cells)} cells", "good")
     return 0 if report.clean else EXIT_FINDINGS
+
+
+def _narrowed(cell: str, targets: Sequence[str], families: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The one target and family that a cell names; nothing else is looked at for it."""
+    word, _, family = cell.partition("/")
+    if not (word and family):
+        raise UsageError(f"no cell {cell!r}", remedy="name one as TARGET/FAMILY")
+    (target, *more) = select_targets((word,))
+    if more or (targets and target not in targets) or (families and family not in families):
+        raise UsageError(f"no one cell {cell!r} of those asked for", remedy="name one as TARGET/FAMILY")
+    return (target,), (family,)

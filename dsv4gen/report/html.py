@@ -16,8 +16,7 @@ from typing import Any
 
 import jinja2
 
-from dsv4gen.base import paths
-from dsv4gen.base.errors import OutputError
+from dsv4gen.base.outputs import write_whole
 from dsv4gen.report.model import STAGES, WRONG, Cell, Report, Stage
 
 _PAGE = Path(__file__).with_name("page")
@@ -41,13 +40,7 @@ def write_html(report: Report, folder: Path) -> Path:
         OutputError: it cannot be written.
     """
     file = folder / "index.html"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(page(report), encoding="utf-8")
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {paths.display(file)}: {error.strerror}", remedy="name another folder"
-        ) from error
+    write_whole(file, page(report).encode())
     return file
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from dsv4gen.base import env, paths
-from dsv4gen.base.errors import CaptureError, LoadError, ManifestError, did_you_mean
+from dsv4gen.base.errors import CaptureError, LoadError, ManifestError, UnknownName, did_you_mean
 from dsv4gen.base.manifest import Manifest, read_manifest, require_intact
 from dsv4gen.base.target_id import TargetId, parse
 from dsv4gen.runtime import freshness, platform, selection, torch_ops
 from dsv4gen.runtime.backend import Backend, Function, Sizes
 from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.dispatch import Decision, complete_options, decide, usual_facts, with_dies, with_facts
-from dsv4gen.runtime.loaded import LoadedFamily, Use
+from dsv4gen.runtime.loaded import LoadedFamily, Use, unknown_op
 
 _log = logging.getLogger("dsv4gen")
 REFERENCE = "reference"
@@ -144,9 +144,7 @@ def explain(
     entry = accepted.manifest.families[family]
     name = op or next(iter(entry["ops"]))
     if name not in entry["ops"]:
-        raise LoadError(
-            f"{family} has no op {name!r}{did_you_mean(name, entry['ops'])}; ops: {', '.join(entry['ops'])}"
-        )
+        raise unknown_op(family, name, entry["ops"])
     options = {key: value for key, value in shape.items() if isinstance(value, str)}
     sizes = {key: value for key, value in shape.items() if key not in options}
     here = platform.current()
@@ -175,7 +173,7 @@ def any_entry(family: str) -> Mapping[str, Any]:
     """A family's manifest entry from whichever folder holds it: its arguments are the same on every target.
 
     Raises:
-        LoadError: no folder holds the family.
+        UnknownName: no folder holds the family. LoadError: nothing is generated.
     """
     known: set[str] = set()
     for folder in selection.folders(paths.generated()):
@@ -187,10 +185,10 @@ def any_entry(family: str) -> Mapping[str, Any]:
         if family in manifest.families:
             return manifest.families[family]
         known |= set(manifest.families)
-    raise LoadError(
-        f"no family {family!r} is generated in {paths.display(paths.generated())}{did_you_mean(family, known)}",
-        remedy="run: dsv4gen build --target all" if not known else f"families: {', '.join(sorted(known))}",
-    )
+    message = f"no family {family!r} is generated in {paths.display(paths.generated())}"
+    if not known:
+        raise LoadError(message, remedy="run: dsv4gen build --target all")
+    raise UnknownName(f"{message}{did_you_mean(family, known)}", remedy=f"families: {', '.join(sorted(known))}")
 
 
 def _accept_target(family: str, word: str) -> selection.Accepted:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from dsv4gen.base.errors import LoadError, did_you_mean
+from dsv4gen.base.errors import UnknownName, did_you_mean
 from dsv4gen.runtime.backend import Backend, Function, Sizes
 from dsv4gen.runtime.call_table import CallTable, WorkspaceRule, make_table
 from dsv4gen.runtime.dispatch import Decision
@@ -139,12 +139,12 @@ class LoadedFamily:
         """An op by name; the first one without a name.
 
         Raises:
-            LoadError: no such op.
+            UnknownName: no such op.
         """
         if name is None:
             return self._first
         if name not in self.ops:
-            raise LoadError(f"{self.name} has no op {name!r}{did_you_mean(name, self.ops)}; ops: {', '.join(self.ops)}")
+            raise unknown_op(self.name, name, self.ops)
         return self.ops[name]
 
     def explain(self, op: str | None = None, **shape: int) -> Decision:
@@ -155,6 +155,12 @@ class LoadedFamily:
         """Load what one op, or every op, needs for these shapes on the current device."""
         for loaded in [self.op(op)] if op else self.ops.values():
             loaded.prewarm(shapes)
+
+
+def unknown_op(family: str, name: str, ops: Iterable[str]) -> UnknownName:
+    """The error for an op that a family does not have."""
+    known = tuple(ops)
+    return UnknownName(f"{family} has no op {name!r}{did_you_mean(name, known)}; ops: {', '.join(known)}")
 
 
 def describe(table: CallTable, summary: str) -> str:

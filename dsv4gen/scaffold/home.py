@@ -47,12 +47,12 @@ def write_new(files: Mapping[Path, str]) -> list[Path]:
     """Write files that must not exist yet; when one cannot be written, none stays.
 
     Raises:
-        OutputError: a file that exists, or a folder that cannot be written.
+        UsageError: a file that exists. OutputError: a folder that cannot be written.
     """
     existing = [path for path in files if path.exists()]
     if existing:
         shown = ", ".join(paths.display(path) for path in existing)
-        raise OutputError(f"already there: {shown}", remedy="choose another name, or remove it first")
+        raise UsageError(f"already there: {shown}", remedy="choose another name, or remove it first")
     written: list[Path] = []
     try:
         for path, text in files.items():

@@ -73,6 +73,14 @@ def compile_source(
     return code
 
 
+def require_kind(record: TargetRecord, kind: str) -> None:
+    """Raises UsageError for a compiler that does not serve the target, whether it is here or not."""
+    known = _kinds(record)
+    if kind not in ("auto", *known):
+        message = f"compiler {kind!r} does not compile for {record.device}"
+        raise UsageError(message, remedy=f"auto, {' or '.join(known)}")
+
+
 def choose_compiler(record: TargetRecord, kind: str = "auto") -> Compiler:
     """The compiler for a target: the one asked for, or the first that this machine has.
 
@@ -80,11 +88,7 @@ def choose_compiler(record: TargetRecord, kind: str = "auto") -> Compiler:
         UsageError: that compiler does not serve this target.
         ToolMissing: it is not here.
     """
-    known = _kinds(record)
-    if kind != "auto" and kind not in known:
-        raise UsageError(
-            f"compiler {kind!r} does not compile for {record.device}", remedy=f"auto, {' or '.join(known)}"
-        )
+    require_kind(record, kind)
     return hip.hip_compiler(kind) if record.detect.api == "hip" else cuda.cuda_compiler(kind)
 
 

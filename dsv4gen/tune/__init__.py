@@ -11,6 +11,8 @@ workers     compiles ahead in processes, and spreads shapes over several cards
 counts      ranks candidates by executed instructions on an emulator, where there is no card
 choose      times to an ordered list of predicates
 write       specs/tuning/<target>/<family>.yaml, with the comments that were there  (needs the generator)
+apply       a journal's rows chosen, written, and taken back where the specs refuse them  (needs the generator)
+asked       the command's words, and those that exclude each other
 command     the steps together
 """
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dsv4gen.base import extensions
 from dsv4gen.base.errors import DsvError, UsageError, did_you_mean
+from dsv4gen.bench.cells import Wanted, cells_of
 from dsv4gen.emit.manifest import family_json, make_manifest
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.plan.make import make_plan
@@ -57,11 +58,41 @@ def spec_of(family: str, target: str) -> tuple[Loaded[FamilySpec], TargetRecord,
     Raises:
         UsageError: an unknown family or target.
     """
+    specs = require_family(family)
+    return specs.families[family], resolve_target(specs, target), specs
+
+
+def require_family(family: str) -> Specs:
+    """The specs, in which the family is.
+
+    Raises:
+        UsageError: an unknown family.
+    """
     specs = load_specs(*extensions.spec_folders())
     if family not in specs.families:
         remedy = f"one of {', '.join(specs.families)}"
         raise UsageError(f"no family {family!r}{did_you_mean(family, specs.families)}", remedy=remedy)
-    return specs.families[family], resolve_target(specs, target), specs
+    return specs
+
+
+def require_words(family: str, target: str, kernels: Sequence[str], held: Tile, wanted: Wanted) -> str:
+    """The target's own name; words name what the family has on it, which is checked before hours are spent on them.
+
+    Raises:
+        UsageError: an unknown target, kernel, tile dimension, list or axis; a value that no proven tile has.
+        ArgumentError: an unknown option or choice.
+    """
+    loaded, record, _ = spec_of(family, target)
+    plan = make_plan(loaded, record)
+    cells_of(family, family_json(plan), wanted)
+    if next(proven_tiles(plan, kernels, held), None) is None:
+        words = " ".join(f"{name}={value}" for name, value in held.items())
+        tiles = [tile for kernel in plan.kernels for tile in kernel.tiles]
+        choices = {name: sorted({tile[name] for tile in tiles if name in tile}) for name in held}
+        known = "; ".join(f"{name}: {', '.join(map(str, values))}" for name, values in choices.items())
+        which = f"kernel {', '.join(kernels)}" if kernels else f"{family} kernel"
+        raise UsageError(f"no {which} has a choice of tiles{f' with {words}' if words else ''}", remedy=known)
+    return record.name
 
 
 def proven_tiles(plan: FamilyPlan, kernels: Sequence[str], only: Mapping[str, int]) -> Iterator[tuple[str, Tile]]:

@@ -4,65 +4,20 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from dsv4gen.base import paths
-from dsv4gen.base.errors import DsvError, LoadError, Place, UsageError
-from dsv4gen.bench.cells import Wanted, cells_of
-from dsv4gen.tune.choose import Choice, choose
-from dsv4gen.tune.journal import Entry, Head, Journal, read_journal
+from dsv4gen.base.errors import LoadError, UsageError
+from dsv4gen.base.outputs import require_file
+from dsv4gen.bench.cells import cells_of
+from dsv4gen.tune.apply import Outcome, apply, tuning_file
+from dsv4gen.tune.asked import Asked, Sweeping, refuse_contradictions
+from dsv4gen.tune.journal import Entry, Head, Journal
 from dsv4gen.tune.pack import Pack, read_pack
 
-POLICY = "graph replays over inputs that rotate past the L2, median of 15; spec's tile kept unless 3 % faster"
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Sweeping:
-    """How to measure.
-
-    Attributes:
-        wanted: shapes, as for bench.
-        devices: numbers of the cards, all of one kind.
-        seconds: stop then; the journal goes on from there.
-        processes: that compile ahead; 0 takes as many as cores repay.
-    """
-
-    wanted: Wanted = field(default_factory=lambda: Wanted((), {}, {}))
-    devices: Sequence[int] = (0,)
-    seconds: float = float("inf")
-    processes: int = 0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What was chosen: rows by kernel, entries they come from, and problems that candidates had."""
-
-    head: Head
-    choices: Mapping[str, Sequence[Choice]]
-    entries: Sequence[Entry]
-
-    @property
-    def rejected(self) -> list[Entry]:
-        """Candidates that were wrong or failed."""
-        return [entry for entry in self.entries if entry.problem]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The words of the command line; at most one of `pack`, `measure` and `apply`, and then nothing else is done."""
-
-    family: str | None
-    target: str | None = None
-    kernels: Sequence[str] = ()
-    held: Mapping[str, int] = field(default_factory=dict)
-    journal: Path | None = None
-    pack: Path | None = None
-    measure: Path | None = None
-    apply: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -80,9 +35,7 @@ def run(asked: Asked, how: Sweeping, progress: Progress = lambda _: None) -> Don
     Raises:
         UsageError: words that exclude each other or fit nothing. LoadError: no card.
     """
-    steps = [step for step in ("pack", "measure", "apply") if getattr(asked, step)]
-    if len(steps) > 1:
-        raise UsageError(f"--{steps[0]} and --{steps[1]} exclude each other")
+    refuse_contradictions(asked, how.wanted)
     if asked.apply:
         return Done(*apply(asked.apply))
     if asked.measure:
@@ -90,9 +43,13 @@ def run(asked: Asked, how: Sweeping, progress: Progress = lambda _: None) -> Don
         return Done(journal, measure(asked.measure, journal, how, progress))
     if not asked.family:
         raise UsageError("no family given", remedy="name one, e.g. dsv4gen tune sparse_decode")
-    from dsv4gen.tune.candidates import make_pack
+    from dsv4gen.tune.candidates import make_pack, require_family, require_words
 
+    require_family(asked.family)
     target = asked.target or _card_target(how.devices[0])
+    target = require_words(asked.family, target, asked.kernels, asked.held, how.wanted)
+    if not asked.pack:
+        require_file(tuning_file(asked.family, target), "the tuning file", parents=True)
     if asked.target and not asked.pack and not _card_runs(target, how.devices[0]):
         return _counted(asked.family, target, asked, how, progress)
     pack_file = asked.pack or _kept(asked.family, target, "pack")
@@ -111,8 +68,9 @@ def _counted(family: str, target: str, asked: Asked, how: Sweeping, progress: Pr
 
     file = asked.journal or _kept(family, target, "emulated.jsonl")
     counting = Counting(family, target, lambda entry: progress(entry_line(entry)))
+    cells = cells_of(family, counting.entry, how.wanted)
     journal = Journal.open(file, emulated_head(family, target, _today(), counting.axes))
-    counting.run(journal, cells_of(family, counting.entry, how.wanted), asked.kernels, asked.held)
+    counting.run(journal, cells, asked.kernels, asked.held)
     return Done(*apply(file))
 
 
@@ -172,62 +130,6 @@ def measure(pack_file: Path, journal: Path, how: Sweeping, progress: Progress = 
     if pack.base.entry["language"] == "triton":
         workers.compile_ahead(jobs[0], cells, how.processes or workers.compilers_here(), progress)
     return workers.sweep_on_all(jobs, cells, lambda entry: progress(entry_line(entry)))
-
-
-def apply(journal: Path, out: Path | None = None) -> tuple[Path, bool, Outcome]:
-    """Write the tuning file of a journal; the target's folder of the specs is its home.
-
-    Raises:
-        UsageError: no journal, one whose family or kernels are gone, or tiles that the specs no longer allow.
-    """
-    from dsv4gen.tune.candidates import spec_of
-    from dsv4gen.tune.write import write_tuning
-
-    outcome = decide(journal)
-    head = outcome.head
-    spec_of(head.family, head.target)
-    path = out or paths.specs() / "tuning" / head.target / f"{head.family}.yaml"
-    policy = POLICY if head.kind == "time" else "executed wave instructions, not time: no card was there"
-    before = path.read_bytes() if path.is_file() else None
-    write_tuning(path, head, policy, outcome.choices)
-    try:
-        _require_plan(head)
-    except DsvError as error:
-        path.unlink() if before is None else path.write_bytes(before)
-        message = f"the specs do not take what was measured, so {paths.display(path)} is as it was:\n{error}"
-        raise UsageError(message, place=Place(str(journal)), remedy="measure again with the specs of today") from error
-    return path, True, outcome
-
-
-def _require_plan(head: Head) -> None:
-    """The specs with the tuning file that was just written make a plan; rows of a journal may be older than they."""
-    from dsv4gen.base import extensions
-    from dsv4gen.emit.build import make_plans
-    from dsv4gen.spec import load_specs
-
-    make_plans(load_specs(*extensions.spec_folders()), head.target, [head.family])
-
-
-def decide(journal: Path) -> Outcome:
-    """Rows for every kernel that was measured; none where they would only repeat the spec's."""
-    from dsv4gen.plan.make import make_plan
-    from dsv4gen.spec.kernel_references import visible_tile
-    from dsv4gen.tune.candidates import spec_of
-
-    head, entries = read_journal(journal)
-    loaded, record, _ = spec_of(head.family, head.target)
-    plan = make_plan(loaded, record)
-    choices: dict[str, Sequence[Choice]] = {}
-    for kernel in plan.kernels:
-        mine = [entry for entry in entries if entry.kernel == kernel.name]
-        if mine:
-            buckets = [(str(bucket.when), bucket.tile) for bucket in kernel.buckets]
-            spec = loaded.model.kernels[kernel.name]
-            symbol = partial(visible_tile, spec)
-            rows = choose(kernel.name, buckets, head.axes.get(kernel.name, ()), mine, symbol)
-            same = [(row.when, dict(row.tile)) for row in rows] == [(when, dict(tile)) for when, tile in buckets]
-            choices[kernel.name] = [] if same else rows
-    return Outcome(head, choices, entries)
 
 
 def entry_line(entry: Entry) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dsv4gen.base.errors import OutputError, Place, UsageError
+from dsv4gen.base.errors import Place, UsageError
 from dsv4gen.base.manifest import FILE_NAME, Manifest, digest_bytes, digest_json, json_text, plan_file
+from dsv4gen.base.outputs import write_whole
 from dsv4gen.base.tiles import tile_words
 
 KIND, SCHEMA = "dsv4gen candidates", 1
@@ -68,10 +69,7 @@ class Pack:
             "axes": {kernel: list(names) for kernel, names in self.axes.items()},
             "variants": [_plain(variant, self.base) for variant in (self.base, *self.variants)],
         }
-        try:
-            path.write_bytes(lzma.compress(json.dumps(data, sort_keys=True).encode()))
-        except OSError as error:
-            raise OutputError(f"cannot write {path}: {error.strerror}") from error
+        write_whole(path, lzma.compress(json.dumps(data, sort_keys=True).encode()))
 
     def unpack(self, variant: Variant, root: Path) -> Path:
         """The target's folder of one variant, made below `root` when it is not there."""

@@ -10,8 +10,9 @@ from dsv4gen.base import paths
 from dsv4gen.base.errors import EXIT_FINDINGS
 from dsv4gen.base.tiles import tile_words
 from dsv4gen.console import say, table
+from dsv4gen.tune.apply import Outcome
 from dsv4gen.tune.choose import Choice
-from dsv4gen.tune.command import Done, Outcome
+from dsv4gen.tune.command import Done
 from dsv4gen.tune.journal import BASE, Entry
 
 

@@ -16,7 +16,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from dsv4gen.base.errors import OutputError, Place, SpecError
+from dsv4gen.base.errors import Place, SpecError
+from dsv4gen.base.outputs import write_whole
 from dsv4gen.tune.choose import Choice
 from dsv4gen.tune.journal import Head
 
@@ -38,11 +39,7 @@ def write_tuning(path: Path, head: Head, policy: str, choices: Mapping[str, Sequ
         OutputError: it cannot be written.
     """
     text = tuned_text(_read(path), head, policy, choices)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    write_whole(path, text.encode())
     return text
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from dsv4gen.base import extensions
-from dsv4gen.base.errors import EmulationError, UsageError, VerifyError, did_you_mean
+from dsv4gen.base.errors import CompileError, EmulationError, UsageError, VerifyError, did_you_mean
 from dsv4gen.console import say, table
 from dsv4gen.emit.build import make_plans
 from dsv4gen.emit.manifest import family_json
 from dsv4gen.emit.select import select_targets
 from dsv4gen.emulate.amdgcn import Kernel
+from dsv4gen.emulate.amdgcn.launch import Options
 from dsv4gen.emulate.triton import Launch
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.reference.workload import Request, Workload
@@ -90,6 +91,7 @@ def emulate_shape(
         UsageError: an unknown family, a target that is not AMD, a family without emulated calls.
         ToolMissing: no compiler for the target.
     """
+    Options(order=order).resolved_order()
     specs = load_specs(*extensions.spec_folders())
     if family not in specs.families:
         raise UsageError(f"no family {family!r}{did_you_mean(family, specs.families)}")
@@ -98,6 +100,9 @@ def emulate_shape(
     if record.detect.api != "hip":
         raise UsageError(f"{target} is no AMD target; the emulator runs AMD machine code", remedy="try --target gfx950")
     (plan,) = make_plans(specs, name, [family])
+    ops = [one.name for one in plan.ops]
+    if op and op not in ops:
+        raise UsageError(f"{family} has no op {op!r}{did_you_mean(op, ops)}", remedy=f"ops: {', '.join(ops)}")
     if plan.language == "triton":
         return emulate_triton(plan, record, op or plan.ops[0].name, shape, options, order)
     cases = importlib.import_module(f"dsv4gen.reference.{plan.reference}_cases")
@@ -181,15 +186,19 @@ def emulate_code_object(
     or of equal numbers), or `null`.
 
     Raises:
-        UsageError: an argument that is none of these, or an unreadable file.
+        UsageError: an argument that is none of these, an unreadable file, or one without that kernel.
     """
     from dsv4gen.verify.argument_words import parse_argument
 
+    Options(order=order).resolved_order()
     try:
         binary = file.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
-    kernel = Kernel.from_code_object(binary, symbol)
+    try:
+        kernel = Kernel.from_code_object(binary, symbol)
+    except CompileError as error:
+        raise UsageError(f"{file} has no kernel {symbol!r} that runs here: {error.message}") from error
     values = [parse_argument(word, number) for number, word in enumerate(arguments)]
     result = kernel.run(grid, block, values, lds=lds, order=order)
     x, y, z = (*grid, 1, 1, 1)[:3]

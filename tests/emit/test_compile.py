@@ -145,7 +145,7 @@ def test_an_unwritable_folder_is_an_error_of_its_own(copy: Copy, monkeypatch: py
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("dsv4gen.emit.compile.write_file", refuse)
+    monkeypatch.setattr("dsv4gen.emit.compile.replace_file", refuse)
     errors: tuple[DsvError, ...] = compile_all(copy).errors
     assert len(errors) == 3
     assert all("cannot write" in str(error) for error in errors)

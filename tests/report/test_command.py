@@ -58,8 +58,8 @@ def test_json_is_the_model_without_the_texts(failing: Planted) -> None:
     ("words", "status", "expected"),
     [
         (("-f", "tpk"), 2, "did you mean 'topk'?"),
-        (("gfx950/tpk", "-t", "gfx950"), 2, "did you mean 'gfx950/topk'?"),
-        (("-t", "gfx950", "-f", "topk", "--html", "/dev/null/x"), 3, "cannot write /dev/null/x/index.html"),
+        (("gfx950/tpk", "-t", "gfx950"), 2, "did you mean 'topk'?"),
+        (("-t", "gfx950", "-f", "topk", "--html", "/dev/null/x"), 2, "--html /dev/null/x: /dev/null is not a folder"),
     ],
 )
 def test_mistakes_are_named(failing: Planted, words: tuple[str, ...], status: int, expected: str) -> None:

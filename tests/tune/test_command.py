@@ -15,8 +15,9 @@ from dsv4gen.bench.cells import Cell, Wanted, cells_of
 from dsv4gen.cli import main
 from dsv4gen.plan.make import make_plan
 from dsv4gen.tune import command, counts
+from dsv4gen.tune.asked import Asked, Sweeping
 from dsv4gen.tune.candidates import spec_of, with_tile
-from dsv4gen.tune.command import Asked, Sweeping, run
+from dsv4gen.tune.command import run
 from dsv4gen.tune.journal import Entry, Head, Journal, read_journal
 from dsv4gen.tune.show import exit_status, gain, show, to_json
 from dsv4gen.tune.workers import _classes

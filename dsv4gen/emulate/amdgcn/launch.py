@@ -41,7 +41,7 @@ class Options:
             ArgumentError: an unknown order.
         """
         name, _, seed = self.order.partition(":")
-        if name not in ORDERS or (seed and not seed.isdigit()):
+        if name not in ORDERS or (seed and not (seed.isascii() and seed.isdigit())):
             raise ArgumentError(f"unknown order {self.order!r}", remedy="ascending, descending, random, random:SEED")
         return ORDERS[name], int(seed) if seed else self.seed
 
