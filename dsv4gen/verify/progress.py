@@ -66,7 +66,7 @@ class Live(Progress):
         def step() -> None:
             nonlocal count
             count += 1
-            self._bars.update(task, done=f"{count} of {total}" if total else str(count), completed=count)
+            self._bars.update(task, done=f"{count} of {total}" if total else f"{count} done", completed=count)
 
         try:
             yield step
