@@ -14,6 +14,7 @@ import tests.sparse_decode.test_mutations as sparse_decode
 import tests.topk.test_mutations as topk
 import tests.topk.test_options as topk_options
 import tests.topk.test_split as split
+import tests.topk.test_split_options as split_options
 import tests.triton.test_mutations as gather_dequant
 from dsv4gen.base import paths
 
@@ -50,4 +51,5 @@ def test_defects_of_topk_by_wave_size() -> None:
 
 
 def test_defects_of_split_rows() -> None:
-    assert set(rows("topk in two launches")) == {*split.MUTATIONS, "missing_fence"}
+    tried = {*split.MUTATIONS, *split_options.BUGS, *split_options.SORT_BUGS, "missing_fence"}
+    assert set(rows("topk in two launches")) == tried

@@ -117,6 +117,35 @@ def _zero_threshold(draw: Draw) -> Tensor:
     return row
 
 
+def _sparse_zeros(draw: Draw) -> Tensor:
+    """The k-th largest is one of 2k zeros, far between among negative scores: their border lies anywhere in the row."""
+    row = -draw.normal().abs() - 1
+    places = draw.places(draw.k // 4 + 2 * draw.k)
+    row[places] = 0.0
+    row[places[: draw.k // 4]] = 3.0
+    return row
+
+
+def _plateau_in_a_bin(draw: Draw) -> Tensor:
+    """The k-th largest is one of 700 equal scores, among up to 800 of their bin that are not quite equal, if the row
+    has room for all of them."""
+    row = -draw.normal().abs() - 1
+    larger = min(400, draw.k // 2)
+    clear = max(draw.k - larger - 350, 0)
+    steps = torch.arange(1, 401).double()
+    values = torch.cat(
+        [
+            torch.full((clear,), 7.0),
+            1 + steps[:larger] * 2.0**-23,
+            torch.ones(700),
+            1 - steps * 2.0**-24,
+        ]
+    )
+    places = draw.places(len(values))
+    row[places] = values[: len(places)].float()
+    return row
+
+
 def _below_zero_threshold(draw: Draw) -> Tensor:
     """Zeros and positive scores, but fewer than k of them: the k-th largest is a tiny negative score."""
     row = -_log_uniform(1e-45, 1e-6)(draw)
@@ -202,8 +231,10 @@ SCORES: dict[str, Maker] = {
     "subnormal": _subnormal,
     "mixed_zeros": _choice(0.0, -0.0),
     "zero_threshold": _zero_threshold,
+    "sparse_zeros": _sparse_zeros,
     "below_zero_threshold": _below_zero_threshold,
     "one_bin": _one_bin,
+    "plateau_in_a_bin": _plateau_in_a_bin,
     "one_negative_bin": lambda draw: -_one_bin(draw),
     "bin_edges": _bin_edges,
     "random_bits": _random_bits,

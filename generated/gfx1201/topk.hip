@@ -1002,8 +1002,14 @@ DSV4_DEVICE Cut narrow_stage(Cut cut, u32 k, SharedSelect<Tile>& shared) {
     const u32 winner = reserve(shared.taken[0], above);
     const u32 slot = reserve(shared.taken[1], tied);
     if (has_lane(above)) put_winner(shared, winner, position[i]);
-    if (has_lane(tied) && !settled(cut, k)) put_staged(shared, slot, key[i], position[i]);
-    if (has_lane(tied) && settled(cut, k) && cut.above + slot < k) put_winner(shared, cut.above + slot, position[i]);
+    if constexpr (kTieBreak == TieBreak::none) {
+      if (has_lane(tied) && !settled(cut, k)) put_staged(shared, slot, key[i], position[i]);
+      if (has_lane(tied) && settled(cut, k) && cut.above + slot < k) put_winner(shared, cut.above + slot, position[i]);
+    } else if (has_lane(tied)) {
+      const bool all_win = cut.above + cut.tied == k;
+      if (!all_win) put_staged(shared, slot, key[i], position[i]);
+      if (all_win) put_winner(shared, cut.above + slot, position[i]);
+    }
   }
   block_barrier();
   return cut;
@@ -1031,6 +1037,20 @@ DSV4_DEVICE void rank_ties(const Cut& cut, u32 k, SharedSelect<Tile>& shared) {
     }
     if (warp_lane() == 0 && rank < k) shared.stage.winners[rank] = position;
   }
+}
+
+// The same for up to as many scores as are staged, with tie_break: narrowed by key, then those of one key by place.
+template <class Tile>
+DSV4_DEVICE void resolve_by_place(Cut cut, u32 k, u32 length, SharedSelect<Tile>& shared) {
+  if (cut.tied > kRankLimit) cut = narrow_stage(cut, k, shared);
+  if (cut.tied > kRankLimit && contested(cut, k)) {
+    for (u32 slot = thread_id(); slot < cut.tied && slot < Tile::kTieCapacity; slot += Tile::kThreads)
+      shared.stage.tie_keys[slot] = place_of(shared.stage.tie_positions[slot]);
+    block_barrier();
+    cut = narrow_stage(all_places(cut, length), k, shared);
+  }
+  if (cut.above + cut.tied > k) rank_ties(cut, k, shared);
+  block_barrier();
 }
 
 template <class Tile>
@@ -1113,7 +1133,9 @@ DSV4_DEVICE Row row_at(const Params& params, u32 row, u32 length) {
 }
 
 template <class Tile>
-DSV4_DEVICE bool overflows(const Cut& cut, u32 k) { return cut.tied > kMostTied<Tile> && !settled(cut, k); }
+DSV4_DEVICE bool overflows(const Cut& cut, u32 k, u32 room = kMostTied<Tile>) {
+  return cut.tied > room && !settled(cut, k);
+}
 
 // The rest of a row whose cut is known.
 template <Mode kMode, class Tile>
@@ -1193,6 +1215,22 @@ DSV4_DEVICE void write_share(const Params& params, u32 row, const Cut& cut, u32 
   write_positions<kMode, Tile::kThreads>(params, row, cut.above + before, tied, winners + cut.above, offset);
 }
 
+// With `sorted`, winners wait in `out` as positions until one block puts them in order.
+template <Mode kMode>
+constexpr Mode kShareMode = kSorted == Sorted::none ? kMode : Mode::indices;
+
+// On one block, after all have written their share: brings the `written` positions that wait in `out` together with
+// those that it ranked itself, and writes all in order.
+template <Mode kMode, class Tile>
+DSV4_DEVICE void sort_shares(const Params& params, u32 row, u32 length, u32 written, SharedSelect<Tile>& shared) {
+  const u32* waiting = reinterpret_cast<const u32*>(params.out + static_cast<i64>(row) * params.out_stride);
+  for (u32 slot = thread_id(); slot < written; slot += Tile::kThreads)
+    put_winner(shared, slot, load_fresh(waiting + slot));
+  block_barrier();
+  sort_winners(shared, length, params.k);
+  write_positions<kMode, Tile::kThreads>(params, row, 0, params.k, shared.stage.winners, 0);
+}
+
 // -- rows that blocks share through a workspace, in two launches
 //
 // Blocks (row, 0), (row, 1), ... share a row. In the first launch each counts its slice and adds what it found to the
@@ -1200,6 +1238,13 @@ DSV4_DEVICE void write_share(const Params& params, u32 row, const Cut& cut, u32 
 // takes numbers for its winners and tied scores from the row's counters, writes what wins and leaves tied scores that
 // must be ranked in the workspace. The block that arrives last ranks them. Nobody waits for another block, so any
 // order of blocks will do. Rows short enough for one block take no part: the first of their blocks selects them.
+//
+// tie_break. A plateau at the border is zeros or NaN here: no other bin holds one score only. The first launch leaves
+// in the workspace how many of each a slice has. From these the second one knows how many of its own win: none, all,
+// or, in the one slice that the border runs through, those on the better side of a position that it searches.
+//
+// sorted. Slots of winners follow from the order in which blocks arrive, so they hold positions first. The last block
+// reads them back, and writes what the mode asks for in order.
 //
 // The workspace is zero before the first launch and after the second one.
 
@@ -1209,8 +1254,8 @@ struct alignas(16) RowSpace {
   u32 taken[2];  // winners, and tied scores, of the blocks so far
   u32 arrived;   // blocks that have read and written all they will
   u32 unused[29];  // counters have a cache line to themselves
-  u32 tie_keys[Tile::kTieCapacity];
-  u32 tie_positions[Tile::kTieCapacity];
+  u32 tie_keys[Tile::kTieCapacity];       // before any score is staged, with tie_break: zeros of each slice
+  u32 tie_positions[Tile::kTieCapacity];  // and NaN
 };
 
 template <class Tile>
@@ -1231,9 +1276,24 @@ DSV4_DEVICE bool has_row(const Params& params) { return block_x() < params.batch
 
 DSV4_DEVICE bool taken_alone(u32 head, u32 seq_len) { return head + seq_len <= 16384u; }
 
+// Leaves what the histogram of a row does not tell: which slices its zeros and its NaN lie in. `numbers` are the scores
+// in the bins of this thread, zeros among them.
+template <class Tile>
+DSV4_DEVICE void leave_plateaus(RowSpace<Tile>& space, u32 length, u32 numbers, SharedSplit<Tile>& shared) {
+  static_assert(512u <= Tile::kTieCapacity, "each slice leaves a word of either kind");
+  const u32 sum = inclusive_sum(numbers);
+  if (warp_lane() == kWarp - 1) shared_add(shared.own.taken[0], sum);
+  block_barrier();
+  if (thread_id() != 0) return;
+  space.tie_keys[block_y()] = shared.own.histogram[0];
+  space.tie_positions[block_y()] = length - shared.own.taken[0];
+}
+
 template <Mode kMode, class Tile>
 DSV4_DEVICE void count_slice(const Params& params, SharedSplit<Tile>& shared) {
   clear<Tile::kThreads>(shared.own.histogram);
+  if constexpr (kTieBreak != TieBreak::none)
+    if (thread_id() == 0) shared.own.taken[0] = 0;
   wait_for_producer();
   release_consumer();
   if (!has_row(params)) return;
@@ -1242,13 +1302,17 @@ DSV4_DEVICE void count_slice(const Params& params, SharedSplit<Tile>& shared) {
   if (taken_alone(row.head, row.length)) return;
   block_barrier();
   RegisterRow<Tile> nothing = {};
-  count_row<Tile>(RowPath::streaming, slice_of(row, block_y(), grid_y()).row, nothing, shared.own);
+  const Row slice = slice_of(row, block_y(), grid_y()).row;
+  count_row<Tile>(RowPath::streaming, slice, nothing, shared.own);
   block_barrier();
   RowSpace<Tile>& space = row_space<Tile>(params, number);
+  u32 numbers = 0;
   for (u32 bin = thread_id(); bin < Tile::kBins; bin += Tile::kThreads) {
     const u32 count = shared.own.histogram[bin];
     if (count != 0) global_add(&space.histogram[bin], count);
+    numbers += count;
   }
+  if constexpr (kTieBreak != TieBreak::none) leave_plateaus(space, slice.length, numbers, shared);
 }
 
 // The row's histogram into shared memory.
@@ -1264,12 +1328,39 @@ DSV4_DEVICE void fetch_histogram(const RowSpace<Tile>& space, SharedSelect<Tile>
   }
 }
 
+// The position that parts the slice's scores of a plateau that win from those that lose.
+template <class Tile>
+DSV4_DEVICE u32 bound_slice(const Row& slice, const Cut& cut, u32 k, const RowSpace<Tile>& space,
+                            SharedSplit<Tile>& shared) {
+  const u32* counts = cut.low == kNanKey ? space.tie_positions : space.tie_keys;
+  u32 better = 0;  // in slices on the better side
+  for (u32 other = thread_id(); other < grid_y(); other += Tile::kThreads)
+    if (kTieBreak == TieBreak::low ? other < block_y() : other > block_y()) better += counts[other];
+  if (thread_id() == 0) shared.first[0] = 0;
+  block_barrier();
+  better = inclusive_sum(better);
+  if (warp_lane() == kWarp - 1) shared_add(shared.first[0], better);
+  block_barrier();
+  const u32 left = k - cut.above;
+  const u32 rest = shared.first[0] < left ? left - shared.first[0] : 0;
+  const u32 own = counts[block_y()];
+  const u32 mine = own < rest ? own : rest;
+  if (mine == 0) return kTieBreak == TieBreak::low ? 0 : slice.length;
+  RegisterRow<Tile> nothing = {};
+  const u32 bound = bound_row(RowPath::streaming, slice, nothing, Cut{cut.low, 1, 0, own}, mine, shared.own);
+  block_barrier();
+  if (thread_id() == 0) shared.own.cut = cut;  // the search has left its own there
+  return bound;
+}
+
 // Writes the winners of the block's slice and leaves its tied scores where the last block finds them.
 template <Mode kMode, class Tile>
 DSV4_DEVICE void collect_slice(const Params& params, u32 number, const Row& row, const Cut& cut,
                                RowSpace<Tile>& space, SharedSplit<Tile>& shared) {
   const Slice slice = slice_of(row, block_y(), grid_y());
-  Collect<Tile> pass = collector(shared.own, cut, params.k);
+  const bool bounded = contested(cut, params.k);
+  const u32 bound = bounded ? bound_slice(slice.row, cut, params.k, space, shared) : 0;
+  Collect<Tile> pass = collector(shared.own, cut, params.k, bounded, bound);
   stream<Direction::backward, Tile::kThreads, Tile::kLoads>(slice.row, pass);
   block_barrier();
   if (thread_id() < 2)
@@ -1285,7 +1376,7 @@ DSV4_DEVICE void collect_slice(const Params& params, u32 number, const Row& row,
       }
     }
   }
-  write_share<kMode>(params, number, found, slice.first, shared.first, shared.own);
+  write_share<kShareMode<kMode>>(params, number, found, slice.first, shared.first, shared.own);
 }
 
 // Whether all other blocks of the row have arrived: then what they wrote is there to be read. Every thread's writes
@@ -1303,7 +1394,8 @@ DSV4_DEVICE bool last_to_arrive(RowSpace<Tile>& space, SharedSplit<Tile>& shared
 
 // On the last block: places the best of the tied scores after the winners, and leaves zero where they were.
 template <Mode kMode, class Tile>
-DSV4_DEVICE void rank_row(const Params& params, u32 number, RowSpace<Tile>& space, SharedSelect<Tile>& shared) {
+DSV4_DEVICE void rank_row(const Params& params, u32 number, u32 length, RowSpace<Tile>& space,
+                          SharedSelect<Tile>& shared) {
   const Cut cut = shared.cut;
   const u32 k = params.k;
   for (u32 slot = thread_id(); slot < cut.tied && slot < Tile::kTieCapacity; slot += Tile::kThreads) {
@@ -1312,8 +1404,11 @@ DSV4_DEVICE void rank_row(const Params& params, u32 number, RowSpace<Tile>& spac
   }
   if (thread_id() == 0) shared.taken[0] = cut.above;
   block_barrier();
-  resolve(cut, k, shared);
-  write_positions<kMode, Tile::kThreads>(params, number, cut.above, k - cut.above, shared.stage.winners + cut.above, 0);
+  if constexpr (kTieBreak == TieBreak::none) resolve(cut, k, shared);
+  if constexpr (kTieBreak != TieBreak::none) resolve_by_place(cut, k, length, shared);
+  const u32* ranked = shared.stage.winners + cut.above;
+  if constexpr (kSorted == Sorted::none)
+    write_positions<kMode, Tile::kThreads>(params, number, cut.above, k - cut.above, ranked, 0);
 }
 
 // On the last block: zero for the next call.
@@ -1321,6 +1416,13 @@ template <class Tile>
 DSV4_DEVICE void restore(RowSpace<Tile>& space) {
   clear<Tile::kThreads>(space.histogram);
   if (thread_id() == 0) space.taken[0] = space.taken[1] = space.arrived = 0;
+}
+
+// The same for what the first launch left with tie_break. Scores staged since took the first words; rank_row clears them.
+template <class Tile>
+DSV4_DEVICE void forget_plateaus(RowSpace<Tile>& space, u32 staged) {
+  for (u32 slice = staged + thread_id(); slice < grid_y(); slice += Tile::kThreads)
+    space.tie_keys[slice] = space.tie_positions[slice] = 0;
 }
 
 // A row that has one block, or where more scores are tied than the workspace stages, on the last block: it reads the
@@ -1358,12 +1460,15 @@ DSV4_DEVICE void select_slice(const Params& params, SharedSplit<Tile>& shared) {
   block_barrier();
   const Cut cut = search_coarse(shared.own, seq_len, k);
   if (!alone) {
-    const bool staged = !overflows<Tile>(cut, k);
+    const bool staged = !overflows<Tile>(cut, k, Tile::kTieCapacity);
     if (staged) collect_slice<kMode>(params, number, row, cut, space, shared);
     if (!last_to_arrive(space, shared)) return;
     restore(space);
+    if constexpr (kTieBreak != TieBreak::none) forget_plateaus(space, staged && !settled(cut, k) ? cut.tied : 0);
     if (staged) {
-      if (!settled(shared.own.cut, k)) rank_row<kMode>(params, number, space, shared.own);
+      const u32 written = settled(cut, k) ? k : cut.above;
+      if (!settled(shared.own.cut, k)) rank_row<kMode>(params, number, seq_len, space, shared.own);
+      if constexpr (kSorted != Sorted::none) sort_shares<kMode>(params, number, seq_len, written, shared.own);
       return;
     }
   }

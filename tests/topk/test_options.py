@@ -16,9 +16,8 @@ from dsv4gen.reference.topk_scores import SCORES
 from tests.topk.host import HostTopk, labels, only, topk_plan
 
 LABELS = labels(topk_plan())
-#: kernels that have the option: sorting needs all winners in one block, and v1 has neither
-TIE_BREAKERS = [label for label in LABELS if "v1" not in label]
-SORTERS = [label for label in TIE_BREAKERS if "cluster" not in label]
+#: kernels that have the options: v1 has none
+TIE_BREAKERS = SORTERS = [label for label in LABELS if "v1" not in label]
 OPTION_BUGS = ("tie_break_ignored", "unordered_windows", "nan_kept")
 #: plateaus of the border's score: zeros, equal scores of which registers or stages hold all or not, and NaN
 PLATEAUS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 import pytest
@@ -16,16 +17,20 @@ from tests.topk.host import topk_specs
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250", "sm_80", "sm_89", "sm_120")
 
 
+DEFAULT: Mapping[str, str] = {}
+OPTIONS = ({"tie_break": "low"}, {"sorted": "index"}, {"tie_break": "high", "sorted": "index", "nan_policy": "drop"})
+
+
 @lru_cache(maxsize=16)
 def manifest(target: str) -> Manifest:
     plans = make_plans(topk_specs(), target, ["topk"])
     return make_manifest(plans[0].target, ["topk"], plan_files(plans))
 
 
-def decision(target: str, batch: int, width: int, **facts: int) -> Decision:
+def decision(target: str, batch: int, width: int, options: Mapping[str, str] = DEFAULT, **facts: int) -> Decision:
     made = manifest(target)
     shape = {"units": 256, "xcds": 1, **facts, "batch": batch, "width": width, "k": 512}
-    return decide("topk", made.families["topk"], target, "select", shape, {"mode": "indices"}, {})
+    return decide("topk", made.families["topk"], target, "select", shape, {"mode": "indices", **options}, {})
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -42,6 +47,23 @@ def test_clusters_keep_what_they_do_faster() -> None:
     taken |= {(34, 131072): "cluster", (64, 1 << 20): "cluster"}
     for (batch, width), path in taken.items():
         assert decision("sm_90", batch, width, units=132).path == path, (batch, width)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_options_take_the_path_that_the_shape_takes_without_them(target: str, options: dict[str, str]) -> None:
+    """At each border of the dispatch, one column and one row off it."""
+    borders = [(8, 40960), (16, 49152), (32, 65536), (64, 114688)]
+    shapes = [(batch + more, width + step) for batch, width in borders for more in (-1, 0, 1) for step in (-1, 0, 1)]
+    for batch, width in [*shapes, (1, 1), (256, 16384), (300, 1 << 20)]:
+        assert decision(target, batch, width, options).path == decision(target, batch, width).path, (batch, width)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_options_keep_clusters_where_they_are_faster(options: dict[str, str]) -> None:
+    for batch, width in ((1, 16384), (1, 16385), (1, 131072), (1, 131073), (34, 131072), (66, 131072), (67, 131072)):
+        plain = decision("sm_90", batch, width, units=132).path
+        assert decision("sm_90", batch, width, options, units=132).path == plain, (batch, width)
 
 
 def test_blocks_of_a_row_stay_on_one_die() -> None:

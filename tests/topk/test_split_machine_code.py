@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import pytest
 
+from dsv4gen.reference.topk import Rules
+from dsv4gen.reference.topk_cases import Case
 from dsv4gen.render import render_source
 from dsv4gen.target import resolve_target
 from dsv4gen.toolchain import compile_source
@@ -36,6 +38,22 @@ def family(target: str, *mutations: str) -> AmdgcnFamily:
 @pytest.mark.parametrize("target", TARGETS)
 def test_exact_and_clean_in_every_order(target: str) -> None:
     assert failures(family(target), CASES, ORDERS) == []
+
+
+#: a border in any slice, in the first one among NaN, ties narrowed by key and by place, and more than are staged
+BORDERS = (
+    ("sparse_zeros", 40001, 2048),
+    ("nan_all", 20001, 700),
+    ("plateau_in_a_bin", 50001, 2048),
+    ("one_bin", 35002, 512),
+)
+
+
+@pytest.mark.parametrize("target", ("gfx950", "gfx1201"))
+@pytest.mark.parametrize("rules", [Rules("low", "lowest", "index"), Rules("high", "lowest", "none")], ids=str)
+def test_ties_and_order_of_split_rows(target: str, rules: Rules) -> None:
+    cases = [Case("split", *shape, "packed", start=3, mapped=True, page_bits=4, rules=rules) for shape in BORDERS]
+    assert failures(family(target), cases, ORDERS[1:]) == []
 
 
 @pytest.mark.parametrize("mutation", ["early_ticket", "counter_kept", "overflow_dropped", "short_slices"])
