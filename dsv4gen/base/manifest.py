@@ -16,7 +16,7 @@ from typing import Any
 
 from dsv4gen.base.errors import ManifestError, Place
 
-SCHEMA = 2
+SCHEMA = 3
 FILE_NAME = "manifest.json"
 
 

@@ -167,17 +167,19 @@ def family_files(plan: FamilyPlan) -> dict[str, bytes]:
     from dsv4gen.base.manifest import canonical_json
     from dsv4gen.emit.manifest import plan_files
     from dsv4gen.lint import check_file
-    from dsv4gen.render import render_family
+    from dsv4gen.render import launchers_in, render_family
 
-    files = plan_files([plan])
+    files: dict[str, bytes] = {}
     errors: list[DsvError] = []
-    for file in render_family(plan):
+    rendered = render_family(plan)
+    for file in rendered:
         errors += check_file(file, plan.target.facts)
         files[file.name] = file.text.encode()
         if not file.name.endswith(".pyi"):
             files[f"maps/{file.name}.json"] = (canonical_json(file.source_map.to_json()) + "\n").encode()
     raise_all(errors)
-    return files
+    launchers = launchers_in(rendered[0], plan) if plan.language == "triton" else {}
+    return {**files, **plan_files([plan], launchers)}
 
 
 def _package_text(target: str) -> str:

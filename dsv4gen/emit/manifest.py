@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsv4gen import __version__
 from dsv4gen.base.manifest import SCHEMA, Manifest, Plans, digest_bytes, digest_json, json_text, plan_file
 from dsv4gen.base.params import ParamsLayout
 from dsv4gen.plan.ir import BenchShapes, FactValue, FamilyPlan, Kernel, Launch, LaunchPath, Op, TargetFacts, Tensor
 from dsv4gen.prove import Expr
+
+if TYPE_CHECKING:
+    from dsv4gen.render import Launcher
 
 Json = dict[str, Any]
 
@@ -39,9 +42,10 @@ def make_manifest(target: TargetFacts, families: Iterable[str], files: Mapping[s
     return Manifest(data, Plans(names, files.__getitem__))
 
 
-def plan_files(plans: Iterable[FamilyPlan]) -> dict[str, bytes]:
-    """The file of each family's plan."""
-    return {plan_file(plan.family): json_text(family_json(plan)).encode() for plan in plans}
+def plan_files(plans: Iterable[FamilyPlan], launchers: Mapping[str, Launcher] | None = None) -> dict[str, bytes]:
+    """The file of each family's plan; `launchers` are those of a Triton module, by op."""
+    found = {op: launcher.to_json() for op, launcher in (launchers or {}).items()}
+    return {plan_file(plan.family): json_text({**family_json(plan), "launchers": found}).encode() for plan in plans}
 
 
 def family_json(plan: FamilyPlan) -> Json:

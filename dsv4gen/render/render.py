@@ -15,11 +15,12 @@ from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.prove import cpp_helpers
 from dsv4gen.render.dialects import dialect_named, layer_context
 from dsv4gen.render.environment import make_environment, render_template
+from dsv4gen.render.launchers import Launcher, read_launchers
 from dsv4gen.render.source_map import SourceMap, take_markers
 
 #: every name a template may use, whatever its language
 CONTEXT_NAMES = frozenset(
-    {"plan", "facts", "target", "dialect", "layer", "body", "helpers", "mutations", "source"}
+    {"plan", "facts", "target", "dialect", "layer", "body", "helpers", "mutations", "source", "launchers"}
     | {"wave", "dependent_launch", "remote_shared", "simds_per_unit", "max_waves_per_simd"}
 )
 BODY_MARK = "// ==== kernel body ===="
@@ -62,8 +63,18 @@ class Facts:
 def render_family(plan: FamilyPlan) -> list[RenderedFile]:
     """All files of one family on one target."""
     if plan.language == "triton":
-        return [_triton_module(plan), _stub(plan)]
+        module = render_triton(plan)
+        return [module, _stub(plan, launchers_in(module, plan))]
     return [render_source(plan), _module(plan), _stub(plan)]
+
+
+def launchers_in(module: RenderedFile, plan: FamilyPlan) -> dict[str, Launcher]:
+    """Op -> what its launcher in a rendered Triton module takes.
+
+    Raises:
+        LintError: a launcher is missing, or not of the form that the runtime calls.
+    """
+    return read_launchers(module.name, module.text, module.source_map, (op.name for op in plan.ops))
 
 
 def render_source(
@@ -97,17 +108,14 @@ def _needs_helpers(plan: FamilyPlan) -> bool:
     return any(re.search(r"\w\(", text) for text in texts)
 
 
-def _triton_module(plan: FamilyPlan) -> RenderedFile:
-    return render_triton(plan)
-
-
 def _module(plan: FamilyPlan) -> RenderedFile:
     context = {**_context(plan), "source": f"{plan.family}{dialect_named(plan.target.api).suffix}"}
     return _render("module/hip_cuda.py.jinja", f"{plan.family}.py", "python", context)
 
 
-def _stub(plan: FamilyPlan) -> RenderedFile:
-    return _render("module/stub.pyi.jinja", f"{plan.family}.pyi", "python", _context(plan))
+def _stub(plan: FamilyPlan, launchers: Mapping[str, Launcher] | None = None) -> RenderedFile:
+    context = {**_context(plan), "launchers": launchers or {}}
+    return _render("module/stub.pyi.jinja", f"{plan.family}.pyi", "python", context)
 
 
 def _context(plan: FamilyPlan, mutations: Mutations = frozenset()) -> dict[str, object]:

@@ -60,7 +60,7 @@ def misuse(table: CallTable, args: Sequence[Any], named: Values) -> ArgumentErro
     """What is wrong with the names of a call's arguments, or None."""
     tensors = _tensor_names(table)
     numbers = [*table.required_numbers, *table.optional_numbers]
-    known = [*tensors, *numbers, *(rule.name for rule in table.workspaces)]
+    known = [*tensors, *numbers, *(rule.name for rule in table.workspaces), *table.choices]
     takes = f"{table.title} takes {', '.join(known)}"
     for name in named:
         if name in table.absent:
@@ -72,8 +72,8 @@ def misuse(table: CallTable, args: Sequence[Any], named: Values) -> ArgumentErro
         return ArgumentError(f"{table.title} was given {twice[0]} twice", remedy=takes)
     if len(args) > len(tensors):
         return ArgumentError(f"{table.title} was given {len(args)} tensors", remedy=takes)
-    given = {*tensors[: len(args)], *named}
-    needed = [rule.name for rule in table.inputs if not rule.optional] + list(table.required_numbers)
+    given = {*tensors[: len(args)], *named, *table.defaults}
+    needed = [rule.name for rule in table.inputs if not rule.optional] + [*table.required_numbers, *table.choices]
     missing = [name for name in needed if name not in given]
     return ArgumentError(f"{table.title}: {', '.join(missing)} missing", remedy=takes) if missing else None
 

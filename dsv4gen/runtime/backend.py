@@ -27,9 +27,6 @@ class Backend(Protocol):
     def function(self, table: CallTable, *, checked: bool) -> Function:
         """A function that runs the op; outputs that are not passed are made and returned."""
 
-    def misuse(self, table: CallTable, args: Sequence[Any], named: Mapping[str, Any]) -> ArgumentError | None:
-        """What is wrong with the names of a call's arguments, or None."""
-
     def decide(self, op: str, sizes: Sizes) -> Decision:
         """What a call with these sizes would launch."""
 

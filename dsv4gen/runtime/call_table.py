@@ -1,23 +1,14 @@
-"""What one op takes under chosen options: tensors, sizes, scalars and workspaces, read from its manifest entry.
+"""What one op takes under chosen options: tensors, sizes, scalars and workspaces.
 
 The table is what argument checks, the launch function, size functions, fakes and help texts are made from.
 """
 
 from __future__ import annotations
 
-import keyword
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dsv4gen.base.errors import ManifestError
-from dsv4gen.base.expression_json import choose_json, evaluate_json, names_json
-from dsv4gen.runtime.dispatch import host_axes, names_in_bounds, names_read
-
-Json = Mapping[str, Any]
-
-#: dtypes of more than one byte -> bytes, which every address is a multiple of
-ITEM_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "u32": 4, "i64": 8}
 #: dtype -> torch dtypes a tensor may have; FP8 bytes may also come as plain bytes
 TORCH_DTYPES = {
     "f32": ("float32",),
@@ -85,6 +76,19 @@ class WorkspaceRule:
 
 
 @dataclass(frozen=True)
+class Launcher:
+    """Keywords of the function in a Triton module that launches an op: those it needs, and those with a default."""
+
+    required: tuple[str, ...]
+    defaults: Mapping[str, Any]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All of its keywords."""
+        return frozenset((*self.required, *self.defaults))
+
+
+@dataclass(frozen=True)
 class CallTable:
     """Everything a call of one op needs to know.
 
@@ -105,6 +109,7 @@ class CallTable:
     key_axes: tuple[str, ...]
     constants: Mapping[str, int]
     options: Mapping[str, str]
+    launcher: Launcher | None = None
 
     @property
     def options_text(self) -> str:
@@ -142,105 +147,17 @@ class CallTable:
         """Sizes that only outputs show; needed to make them, and otherwise checked."""
         return tuple(axis.name for axis in self.axes if axis.source == "output")
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Keywords of the launcher that the spec does not know, choices of its own that no check looks at; by name."""
+        if self.launcher is None:
+            return ()
+        axes = {axis.name for axis in self.axes}
+        known = {*self.memory, *self.absent, *self.options, *self.required_numbers, *axes}
+        return tuple(sorted(self.launcher.names - known))
 
-def make_table(family_name: str, family: Json, op_name: str, options: Mapping[str, str]) -> CallTable:
-    """The table of one op.
-
-    Raises:
-        ManifestError: names that are no identifiers or collide, or a dtype the runtime does not know.
-    """
-    op = family["ops"][op_name]
-    names = {**family["constants"], **options}
-    present = [t for t in op["tensors"] if t["when"] is None or evaluate_json(t["when"]["tree"], names)]
-    tensors = tuple(_tensor(entry, options) for entry in present)
-    absent = tuple(entry["name"] for entry in op["tensors"] if entry not in present)
-    fields = tuple(str(name) for name, _, _ in op["params"]["fields"])
-    workspaces = tuple(_workspace(entry) for entry in op["workspaces"])
-    decided = names_read(family, op)
-    axes = tuple(_axes(family, op, tensors, {*fields, *decided}, names))
-    strides = {stride for entry in op["tensors"] for stride in entry["strides"] if isinstance(stride, str)}
-    known = {*(entry["name"] for entry in op["tensors"]), *(w.name for w in workspaces), *strides, *family["axes"]}
-    table = CallTable(
-        family=family_name,
-        op=op_name,
-        tensors=tensors,
-        absent=absent,
-        axes=axes,
-        scalars=tuple(name for name in fields if name not in known),
-        workspaces=workspaces,
-        fields=fields,
-        pointers={name: offset for name, kind, offset in op["params"]["fields"] if kind == "pointer"},
-        format=op["params"]["format"],
-        size=op["params"]["size"],
-        key_axes=tuple(axis.name for axis in axes if axis.name in decided or axis.constant_range is None),
-        constants=family["constants"],
-        options=dict(options),
-    )
-    _check_names(table)
-    return table
-
-
-def _tensor(entry: Json, options: Mapping[str, str]) -> TensorRule:
-    dtype = options.get(entry["dtype"], entry["dtype"])
-    if dtype not in TORCH_DTYPES:
-        raise ManifestError(f"tensor {entry['name']} has the unknown dtype {dtype!r}")
-    shape = tuple(choose_json(size["tree"], options) for size in entry["shape"])
-    words = (tree if isinstance(tree, str) else size["text"] for tree, size in zip(shape, entry["shape"], strict=True))
-    return TensorRule(
-        name=entry["name"],
-        dtypes=TORCH_DTYPES[dtype],
-        shape=shape,
-        shape_text=", ".join(words),
-        strides=tuple(entry["strides"]),
-        align=max(entry["align"], ITEM_BYTES.get(dtype, 1)),
-        role=entry["role"],
-        optional=entry["optional"],
-    )
-
-
-def _workspace(entry: Json) -> WorkspaceRule:
-    return WorkspaceRule(
-        name=entry["name"],
-        dtype=TORCH_DTYPES[entry["dtype"]][0],
-        bytes=entry["bytes"]["tree"],
-        init=entry["init"],
-        restore=entry["restore"],
-        scope=entry["scope"],
-        paths=tuple(entry["paths"]),
-    )
-
-
-def _axes(
-    family: Json, op: Json, tensors: tuple[TensorRule, ...], used: set[str], names: Mapping[str, object]
-) -> Iterator[AxisRule]:
-    shown = {name for tensor in tensors if tensor.role != "out" for name in _plain(tensor.shape)}
-    made = {name for tensor in tensors if tensor.role == "out" for name in _plain(tensor.shape)}
-    hidden = {name for entry in op["tensors"] for size in entry["shape"] for name in names_json(size["tree"])}
-    needed = used | {name for tensor in tensors for tree in tensor.shape for name in names_json(tree)}
-    needed |= names_in_bounds(family, shown | made)
-    for name, axis in host_axes(family).items():
-        if name not in needed and name not in shown | made:
-            continue
-        if name in shown or name in made:
-            source = "input" if name in shown else "output"
-        else:
-            outside = axis.get("when") is not None and not evaluate_json(axis["when"]["tree"], names)
-            unseen = name in hidden and not any(name in names_json(tree) for t in tensors for tree in t.shape)
-            source = "absent" if outside or unseen else "given"
-        yield AxisRule(name, axis["min"]["tree"], axis["max"]["tree"], source, axis["doc"])
-
-
-def _plain(shape: tuple[Any, ...]) -> set[str]:
-    return {tree for tree in shape if isinstance(tree, str)}
-
-
-def _check_names(table: CallTable) -> None:
-    """Names become parameters and local variables of the launch function."""
-    arguments = [t.name for t in table.tensors] + [w.name for w in table.workspaces] + list(table.scalars)
-    names = arguments + [axis.name for axis in table.axes] + [*table.fields]
-    for name in names:
-        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-            raise ManifestError(f"{table.title}: {name!r} cannot be the name of an argument")
-    repeated = sorted({name for name in arguments if arguments.count(name) > 1 or name in [a.name for a in table.axes]})
-    if repeated:
-        raise ManifestError(f"{table.title}: {', '.join(repeated)} names two things")
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """Defaults of required numbers and choices."""
+        defaults = self.launcher.defaults if self.launcher else {}
+        return {name: defaults[name] for name in (*self.required_numbers, *self.choices) if name in defaults}

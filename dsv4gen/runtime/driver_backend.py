@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dsv4gen.base.choices import with_choices
-from dsv4gen.base.errors import ArgumentError, LoadError
+from dsv4gen.base.errors import LoadError
 from dsv4gen.base.manifest import require_intact
 from dsv4gen.base.target_id import parse, runs_on
 from dsv4gen.runtime import arguments, specialise
@@ -109,10 +109,6 @@ class DriverBackend:
                 platform=self.platform,
             )
         return self._on_device[device]
-
-    def misuse(self, table: CallTable, args: Sequence[Any], named: Mapping[str, Any]) -> ArgumentError | None:
-        """What is wrong with the names of a call's arguments."""
-        return arguments.misuse(table, args, named)
 
     def function(self, table: CallTable, *, checked: bool) -> Function:
         """The launch function written for the op's tensor table."""

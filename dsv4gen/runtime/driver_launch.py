@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from dsv4gen.runtime.call_table import CallTable
 
@@ -21,11 +21,9 @@ class DriverLaunch:
     remembered: Sequence[str] = ("_key", "_todo", "_packed", "_plan")
     conditions: Sequence[str] = ("_stream(_device) == _key",)
     aligned = 1
-    choices: Sequence[str] = ()
 
     def __init__(self, table: CallTable) -> None:
         self._table = table
-        self.defaults: Mapping[str, object] = {}
 
     def again(self) -> Iterator[str]:
         """Launch for new addresses."""

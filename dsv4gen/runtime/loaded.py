@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from dsv4gen.base.errors import UnknownName, did_you_mean
+from dsv4gen.runtime.arguments import misuse
 from dsv4gen.runtime.backend import Backend, Function, Sizes
-from dsv4gen.runtime.call_table import CallTable, WorkspaceRule, make_table
+from dsv4gen.runtime.call_table import CallTable, WorkspaceRule
 from dsv4gen.runtime.dispatch import Decision
+from dsv4gen.runtime.read_table import make_table
 from dsv4gen.runtime.reference_backend import NAME as REFERENCE
 from dsv4gen.runtime.torch_ops import bind_op
 
@@ -52,7 +54,7 @@ class LoadedOp:
         try:
             return self.raw(*args, **kwargs)
         except TypeError as error:
-            raise self._backend.misuse(self.table, args, kwargs) or error from None
+            raise misuse(self.table, args, kwargs) or error from None
 
     def __repr__(self) -> str:
         words = "".join(f", {name}={value!r}" for name, value in self.options.items())
@@ -171,7 +173,9 @@ def describe(table: CallTable, summary: str) -> str:
         lines.append(f"    {rule.name}: {' or '.join(rule.dtypes)} [{rule.shape_text}], {rule.role}{note}")
     numbers = (*table.required_numbers, *table.optional_numbers)
     docs = {axis.name: axis.doc for axis in table.axes}
-    lines += [f"    {name}: {docs.get(name) or 'number'}" for name in numbers]
+    usual = {name: f", {value} when not given" for name, value in table.defaults.items()}
+    lines += [f"    {name}: {docs.get(name) or 'number'}{usual.get(name, '')}" for name in numbers]
+    lines += [f"    {name}: choice of the launcher{usual.get(name, '')}" for name in table.choices]
     lines += [
         f"    {rule.name}: uint8, workspace of the caller, {rule.init} before the first call"
         for rule in table.workspaces

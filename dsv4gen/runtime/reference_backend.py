@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dsv4gen.base.errors import ArgumentError, LoadError
 from dsv4gen.runtime import arguments
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
-from dsv4gen.runtime.call_table import AxisRule, CallTable
-from dsv4gen.runtime.dispatch import Decision, host_axes
+from dsv4gen.runtime.call_table import CallTable
+from dsv4gen.runtime.dispatch import Decision
 
 NAME = "reference"
 if TYPE_CHECKING:
@@ -40,10 +40,6 @@ class ReferenceBackend:
         """The reference works in memory of its own."""
         return {rule.name: 0 for rule in table.workspaces}
 
-    def misuse(self, table: CallTable, args: Sequence[Any], named: Values) -> ArgumentError | None:
-        """What is wrong with the names of a call's arguments."""
-        return arguments.misuse(self._with_page_sizes(table), args, named)
-
     def function(self, table: CallTable, *, checked: bool) -> Function:
         """The reference with the op's arguments: same names, same checks, results written in place."""
         run = _ADAPTERS.get((self.family, table.op))
@@ -52,13 +48,11 @@ class ReferenceBackend:
                 f'{table.title} has no reference behind a call; target="reference" runs other families',
                 remedy=f"load a generated target; without a GPU: dsv4gen verify -t sm_90 -f {self.family}",
             )
-        table = self._with_page_sizes(table)
-        defaults: dict[str, Any] = {"queries": 1} if "queries" in table.required_numbers else {}
         first = table.inputs[0].name
         outputs = [rule.name for rule in table.outputs]
 
         def call(*tensors: Any, **named: Any) -> Any:
-            values = arguments.by_name(table, tensors, {**defaults, **named})
+            values = arguments.by_name(table, tensors, {**table.defaults, **named})
             if any(values.get(name) is None for name in outputs):
                 values = make_outputs(table, values)
             if checked:
@@ -70,19 +64,6 @@ class ReferenceBackend:
 
         call.__name__ = table.op
         return call
-
-    def _with_page_sizes(self, table: CallTable) -> CallTable:
-        """The table with sizes of pages that a launcher takes only to compile, so that the manifest's call has none."""
-        known = {*(axis.name for axis in table.axes), *table.absent}
-        shown = {rule.name for rule in table.tensors}
-        pages = {"page_size": "cache", "extra_page_size": "extra_cache"}
-        axes = host_axes(self.entry) if self.entry else {}
-        added = [
-            AxisRule(name, axes[name]["min"]["tree"], axes[name]["max"]["tree"], "given", axes[name]["doc"])
-            for name, cache in pages.items()
-            if name in axes and name not in known and cache in shown
-        ]
-        return replace(table, axes=(*table.axes, *added))
 
 
 def _topk_select(values: Values, options: Mapping[str, str]) -> None:

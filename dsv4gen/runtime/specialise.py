@@ -28,10 +28,6 @@ class Ending(Protocol):
     conditions: Sequence[str]
     #: what all addresses must be multiples of for a memory to fit
     aligned: int
-    #: keywords beyond those of the table, each with a default
-    choices: Sequence[str]
-    #: defaults of numbers and choices
-    defaults: Mapping[str, object]
 
     def again(self) -> Iterator[str]:
         """Lines for a call that a memory fits; `_at_<tensor>`, `_hits`, `_device` and the remembered names hold."""
@@ -65,8 +61,8 @@ def function_text(
     table: CallTable, ending: Ending, *, checked: bool, on_cuda: bool, many_devices: bool
 ) -> Iterator[str]:
     """The function's lines."""
-    everything = ", ".join(f"{name}={name}" for name in _arguments(table, ending))
-    yield f"def {table.op}({_signature(table, ending)}):"
+    everything = ", ".join(f"{name}={name}" for name in _arguments(table))
+    yield f"def {table.op}({_signature(table)}):"
     if table.outputs:
         yield f"    if {' or '.join(f'{rule.name} is None' for rule in table.outputs)}:"
         yield f"        return _make_outputs({everything})"
@@ -93,7 +89,7 @@ def function_text(
 
 def _short_way(table: CallTable, ending: Ending, checked: bool, many_devices: bool) -> Iterator[str]:
     """Launch at once when a memory fits; wrong addresses go the long way, which says what is wrong."""
-    numbers = _numbers(table, ending)
+    numbers = _numbers(table)
     was = _tuple(f"_was_{name}" for name in numbers)
     yield f"for _same, {was}, _hits, _device, {_tuple(ending.remembered)} in _memories.known:"
     yield "    if ("
@@ -128,23 +124,23 @@ def _tuple(names: Iterable[str]) -> str:
     return f"({''.join(f'{name}, ' for name in names).rstrip()})"
 
 
-def _numbers(table: CallTable, ending: Ending) -> list[str]:
-    return [*table.required_numbers, *table.optional_numbers, *ending.choices]
+def _numbers(table: CallTable) -> list[str]:
+    return [*table.required_numbers, *table.optional_numbers, *table.choices]
 
 
-def _arguments(table: CallTable, ending: Ending) -> list[str]:
-    return [*table.memory, *_numbers(table, ending)]
+def _arguments(table: CallTable) -> list[str]:
+    return [*table.memory, *_numbers(table)]
 
 
-def _signature(table: CallTable, ending: Ending) -> str:
+def _signature(table: CallTable) -> str:
     """Tensors by position or name, numbers and workspaces by name."""
     words = [rule.name + ("=None" if rule.optional else "") for rule in table.inputs]
     words += [f"{rule.name}=None" for rule in table.outputs]
-    named = [_with_default(name, ending) for name in (*table.required_numbers, *ending.choices)]
+    named = [_with_default(name, table) for name in (*table.required_numbers, *table.choices)]
     named += [f"{rule.name}=None" for rule in table.workspaces]
     named += [f"{name}=None" for name in table.optional_numbers]
     return ", ".join([*words, "*", *named] if named else words)
 
 
-def _with_default(name: str, ending: Ending) -> str:
-    return f"{name}={ending.defaults[name]!r}" if name in ending.defaults else name
+def _with_default(name: str, table: CallTable) -> str:
+    return f"{name}={table.defaults[name]!r}" if name in table.defaults else name

@@ -8,7 +8,7 @@ takes the function that was loaded for these options, or loads it; Dynamo never 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dsv4gen.base.expression_json import names_json, plain_names_json
@@ -54,7 +54,12 @@ def bind_op(
     given = [rule.name for rule in (*table.inputs, *table.outputs)]
     outputs = [rule.name for rule in table.outputs]
     numbers = [number for number, _ in _numbers(entry, table.op)]
-    empty = {**dict.fromkeys(names), **{number: 0 for number in numbers if number not in table.required_numbers}}
+    unused = {number: 0 for number in numbers if number not in (*table.required_numbers, *table.choices)}
+    empty = {
+        **dict.fromkeys(names),
+        **unused,
+        **{name: table.defaults[name] for name in numbers if name in table.defaults},
+    }
     dropped = set(table.optional_numbers) - set(numbers)
     chosen = {f"{OPTION}{option}": value for option, value in options.items()}
 
@@ -151,7 +156,8 @@ def _adapter(table: CallTable, names: list[str], raw: Function) -> Function:
     """From the schema's arguments in order to the raw function's: what the options leave out must be None."""
     tensors = [rule.name for rule in (*table.inputs, *table.outputs)]
     positions = [names.index(name) for name in tensors]
-    numbers = [(name, names.index(name)) for name in (*table.required_numbers, *(w.name for w in table.workspaces))]
+    named = (*table.required_numbers, *table.choices, *(space.name for space in table.workspaces))
+    numbers = [(name, names.index(name)) for name in named]
     absent = [names.index(name) for name in table.absent]
 
     def call(args: tuple[Any, ...]) -> None:
@@ -171,7 +177,9 @@ def _names(entry: Mapping[str, Any], op: str) -> list[str]:
 
 
 def _numbers(entry: Mapping[str, Any], op: str) -> list[tuple[str, str]]:
-    """Scalars, and sizes that no tensor shows, with torch's type."""
+    """Scalars, and sizes that no tensor shows, with torch's type; of a Triton op what its launcher takes."""
+    if entry.get("launchers", {}).get(op):
+        return list(_launcher_numbers(entry, op))
     tensors = entry["ops"][op]["tensors"]
     trees = [size["tree"] for tensor in tensors for size in tensor["shape"]]
     known = {name for tree in trees for name in plain_names_json(tree)}
@@ -180,6 +188,18 @@ def _numbers(entry: Mapping[str, Any], op: str) -> list[tuple[str, str]]:
     computed = [*(name for tree in trees for name in names_json(tree)), *sorted(names_in_bounds(entry, known))]
     kinds |= {name: "u32" for name in computed if name in host_axes(entry)}
     return [(name, "float" if kind == "f32" else "int") for name, kind in kinds.items() if name not in known]
+
+
+def _launcher_numbers(entry: Mapping[str, Any], op: str) -> Iterator[tuple[str, str]]:
+    parts, launcher = entry["ops"][op], entry["launchers"][op]
+    memory = {part["name"] for part in (*parts["tensors"], *parts["workspaces"])}
+    kinds = {name: "float" if kind == "f32" else "int" for name, kind, _ in parts["params"]["fields"]}
+    kinds |= dict.fromkeys(host_axes(entry), "int")
+    for name in (*launcher["required"], *launcher["defaults"]):
+        if name not in memory and name not in entry["options"]:
+            default = launcher["defaults"].get(name, 0)
+            kind = type(default).__name__ if isinstance(default, (bool, str)) else kinds.get(name, "Scalar")
+            yield name, f"{kind}?" if default is None else kind
 
 
 def _namespace() -> Any:

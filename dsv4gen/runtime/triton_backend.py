@@ -6,14 +6,13 @@ stamp and size fit, and so may run the text of before an edit made within the sa
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import logging
 import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,8 +22,8 @@ from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.manifest import digest_bytes, require_intact
 from dsv4gen.runtime import arguments, specialise
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
-from dsv4gen.runtime.call_table import AxisRule, CallTable
-from dsv4gen.runtime.dispatch import Decision, decide, host_axes, with_facts
+from dsv4gen.runtime.call_table import CallTable
+from dsv4gen.runtime.dispatch import Decision, decide, with_facts
 from dsv4gen.runtime.launching import workspace_bytes
 from dsv4gen.runtime.platform import Platform, facts
 from dsv4gen.runtime.selection import Accepted
@@ -80,11 +79,7 @@ class TritonBackend:
         launcher = getattr(self.module, table.op, None)
         if launcher is None:
             raise LoadError(f"the module of {table.family} has no launcher for {table.op}", remedy="run: dsv4gen build")
-        parameters = inspect.signature(launcher).parameters
-        table = as_launched(table, self.entry, parameters)
-        options = {name: value for name, value in self.options.items() if name in parameters}
         amd = self.accepted.manifest.target["api"] == "hip"
-        ending = TritonLaunch(table, parameters, options, amd)
         on_cuda, current = self.platform.tensors_are_cuda, self.platform.index_getter()
 
         def cold() -> None:
@@ -107,20 +102,14 @@ class TritonBackend:
             "_capturing": self.platform.is_capturing,
             "_current": current,
             "_elsewhere": elsewhere,
-            "_recheck": lambda **values: arguments.check(table, _known(values, ending), on_cuda),
+            "_recheck": lambda **values: arguments.check(table, values, on_cuda),
             "_make_outputs": lambda **values: function(**make_outputs(table, values)),
         }
+        ending = TritonLaunch(table, amd=amd)
         function = specialise.make_function(
             table, ending, checked=checked, on_cuda=on_cuda, many_devices=current is not None, names=names
         )
         return function
-
-    def misuse(self, table: CallTable, args: Sequence[Any], named: Mapping[str, Any]) -> ArgumentError | None:
-        """What is wrong with the names of a call's arguments."""
-        parameters = inspect.signature(getattr(self.module, table.op)).parameters
-        launched = as_launched(table, self.entry, parameters)
-        ending = TritonLaunch(launched, parameters, {}, amd=False)
-        return arguments.misuse(launched, args, _known({**ending.defaults, **named}, ending))
 
     def prewarm(self, table: CallTable, shapes: Sequence[Sizes]) -> None:
         """Call the op once per shape on tensors of zeros, so that Triton has compiled what such calls need.
@@ -135,24 +124,6 @@ class TritonBackend:
         with self.platform.on_device(index):
             for sizes in shapes:
                 function(**_zeros(table, sizes, f"cuda:{index}" if self.platform.tensors_are_cuda else "cpu"))
-
-
-def as_launched(table: CallTable, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> CallTable:
-    """The table with the sizes that the launcher takes: it may need one only to compile, such as a page's, and it
-    finds out by itself what only the manifest's grids read.
-    """
-    sizes = {name for name, parameter in parameters.items() if parameter.default is not None}
-    axes = [axis for axis in table.axes if axis.source != "given" or axis.name in sizes]
-    known = {*(axis.name for axis in axes), *(rule.name for rule in table.tensors), *table.absent}
-    for name, size in host_axes(entry).items():
-        if name in sizes and name not in known:
-            axes.append(AxisRule(name, size["min"]["tree"], size["max"]["tree"], "given", size["doc"]))
-    return replace(table, axes=tuple(axes))
-
-
-def _known(values: Mapping[str, Any], ending: TritonLaunch) -> dict[str, Any]:
-    """Arguments that the call table knows."""
-    return {name: value for name, value in values.items() if name not in ending.choices}
 
 
 def load_module(path: Path) -> ModuleType:

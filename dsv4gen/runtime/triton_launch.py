@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from dsv4gen.runtime.call_table import CallTable, TensorRule
 
@@ -22,26 +20,17 @@ class TritonLaunch:
     the classes also depend on the memory behind a tensor, which no comparison sees: captures take the long way there.
 
     Args:
-        parameters: of the launcher.
-        options: the chosen options that the launcher takes.
+        table: of an op with a launcher.
     """
 
     remembered: Sequence[str] = ()
     aligned = DIVISIBILITY
 
-    def __init__(
-        self, table: CallTable, parameters: Mapping[str, inspect.Parameter], options: Mapping[str, str], amd: bool
-    ) -> None:
+    def __init__(self, table: CallTable, *, amd: bool) -> None:
         self._table = table
-        self._parameters = parameters
-        self._options = options
+        self._names = table.launcher.names if table.launcher else frozenset()
         self._amd = amd
         self.conditions: Sequence[str] = ("not _capturing()",) if amd else ()
-        self.choices: Sequence[str] = tuple(sorted(_choices(table, parameters)))
-        numbers = (*table.required_numbers, *self.choices)
-        found = {name: parameters[name].default for name in numbers if name in parameters}
-        missing = inspect.Parameter.empty
-        self.defaults: Mapping[str, object] = {name: value for name, value in found.items() if value is not missing}
 
     def again(self) -> Iterator[str]:
         """Call the launcher without asking what it will compile: nothing."""
@@ -59,9 +48,9 @@ class TritonLaunch:
         yield from (f"    {line}" for line in remember(""))
 
     def _call(self) -> str:
-        names = [*self._table.memory, *self._table.required_numbers, *self.choices]
-        words = [f"{name}={name}" for name in names if name in self._parameters]
-        words += [f"{name}={value!r}" for name, value in self._options.items()]
+        names = [*self._table.memory, *self._table.required_numbers, *self._table.choices]
+        words = [f"{name}={name}" for name in names if name in self._names]
+        words += [f"{name}={value!r}" for name, value in self._table.options.items() if name in self._names]
         return f"_launcher({', '.join(words)})"
 
     def _class(self) -> Iterator[str]:
@@ -81,10 +70,3 @@ class TritonLaunch:
         for position, tree in enumerate(rule.shape):
             if tree in self._table.key_axes:
                 yield f"{rule.name}.shape[{position}]"
-
-
-def _choices(table: CallTable, parameters: Mapping[str, Any]) -> set[str]:
-    """Keywords of the launcher that the manifest does not know: choices of its own, which no check looks at."""
-    tensors = {*(rule.name for rule in table.tensors), *(rule.name for rule in table.workspaces)}
-    numbers = {*table.required_numbers, *(axis.name for axis in table.axes)}
-    return set(parameters) - tensors - numbers - {*table.absent, *table.options}

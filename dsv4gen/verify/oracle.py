@@ -17,8 +17,9 @@ from dsv4gen.emit.manifest import family_json
 from dsv4gen.plan.ir import FamilyPlan, Instance, Launch
 from dsv4gen.reference.case import Case
 from dsv4gen.runtime.arguments import check
-from dsv4gen.runtime.call_table import CallTable, make_table
+from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.dispatch import Decision, PlannedLaunch, complete_options, decide
+from dsv4gen.runtime.read_table import make_table
 from dsv4gen.verify.spaces import Spaces
 
 #: what a running device would say of itself: compute units, and XCDs with a cache each

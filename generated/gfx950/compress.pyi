@@ -24,7 +24,7 @@ def adapt_decode_v1(
     state_pages: Any,  # i32 [batch], in
     extra: Any = None,  # i32 [batch, 1], in
     plan: Any,  # i32 [batch, 4], out
-    **numbers: Any,
+    ratio: Any,
 ) -> None:
     """Decode structs of v1's lengths and pages; a row of no tokens or of no page is padding."""
 
@@ -36,7 +36,7 @@ def adapt_prefill_v1(
     extra: Any = None,  # i32 [batch, 4 if ratio == 4 else 1], in
     compress: Any,  # i32 [groups, 4], out
     write: Any,  # i32 [writes, 2], out
-    **numbers: Any,
+    ratio: Any,
 ) -> None:
     """Compress and write structs of v1's, entry by entry; an entry that names no token of a request is invalid."""
 
@@ -52,7 +52,19 @@ def decode(
     out_loc: Any,  # i64 [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
     pooled: Any = None,  # f32 [batch, head_dim], inout
-    **numbers: Any,
+    page_size: Any,
+    ratio: Any,
+    eps: Any = 1e-06,
+    bias_at: BiasAt = "pool",
+    table: Table = "interleaved",
+    record: Record = None,
+    dialect: Dialect = "e4m3fn",
+    fp8_max: Fp8Max = "writer",
+    floor: Floor = "amax_1e4",
+    quant_source: QuantSource = "bf16",
+    hadamard: Hadamard = "off",
+    slot_zero: SlotZero = "ordinary",
+    fp4_ties: Fp4Ties = "even",
 ) -> None:
     """One token per request; groups that it completes go to the cache, then its row to the state."""
 
@@ -63,7 +75,7 @@ def decode_pool(
     plan: Any,  # i32 [batch, 4], in
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
     pooled: Any,  # f32 [batch, head_dim], out
-    **numbers: Any,
+    bias_at: BiasAt = "pool",
 ) -> None:
     """The first half of a ratio-128 decode step; pooled rows by request, and the new rows to the state."""
 
@@ -76,7 +88,21 @@ def finish_pooled(
     sines: Any = None,  # f32 [positions, 32], in
     out_loc: Any,  # i64 [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
-    **numbers: Any,
+    page_size: Any,
+    ratio: Any,
+    decode: Any,
+    tokens: Any = None,
+    eps: Any = 1e-06,
+    transform: Any = True,
+    table: Table = "interleaved",
+    record: Record = None,
+    dialect: Dialect = "e4m3fn",
+    fp8_max: Fp8Max = "writer",
+    floor: Floor = "amax_1e4",
+    quant_source: QuantSource = "bf16",
+    hadamard: Hadamard = "off",
+    slot_zero: SlotZero = "ordinary",
+    fp4_ties: Fp4Ties = "even",
 ) -> None:
     """The second half; pooled rows, normalised and rotated, to the cache."""
 
@@ -91,7 +117,17 @@ def online_decode(
     sines: Any = None,  # f32 [positions, 32], in
     out_loc: Any,  # i64 [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
-    **numbers: Any,
+    page_size: Any,
+    eps: Any = 1e-06,
+    table: Table = "interleaved",
+    record: Record = None,
+    dialect: Dialect = "e4m3fn",
+    fp8_max: Fp8Max = "writer",
+    floor: Floor = "amax_1e4",
+    quant_source: QuantSource = "bf16",
+    hadamard: Hadamard = "off",
+    slot_zero: SlotZero = "ordinary",
+    fp4_ties: Fp4Ties = "even",
 ) -> None:
     """As decode for ratio 128 with a running partial per request in place of a ring."""
 
@@ -106,7 +142,17 @@ def online_prefill(
     sines: Any = None,  # f32 [positions, 32], in
     out_loc: Any,  # i64 [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
-    **numbers: Any,
+    page_size: Any,
+    eps: Any = 1e-06,
+    table: Table = "interleaved",
+    record: Record = None,
+    dialect: Dialect = "e4m3fn",
+    fp8_max: Fp8Max = "writer",
+    floor: Floor = "amax_1e4",
+    quant_source: QuantSource = "bf16",
+    hadamard: Hadamard = "off",
+    slot_zero: SlotZero = "ordinary",
+    fp4_ties: Fp4Ties = "even",
 ) -> None:
     """Segments of chunks to the cache or into the partials; those that end a chunk go first, in a launch of their own."""
 
@@ -117,7 +163,9 @@ def plan_decode(
     request_to_token: Any = None,  # i32 [sequences, reach], in
     full_to_window: Any = None,  # i64 [slots], in
     plan: Any,  # i32 [batch, 4], out
-    **numbers: Any,
+    ratio: Any,
+    ring: Any,
+    window_page: Any = None,
 ) -> None:
     """Decode structs of a step, for a ring per request or per sliding-window page."""
 
@@ -130,7 +178,9 @@ def plan_prefill(
     full_to_window: Any = None,  # i64 [slots], in
     compress: Any,  # i32 [groups, 4], out
     write: Any,  # i32 [groups, 2], out
-    **numbers: Any,
+    ratio: Any,
+    ring: Any,
+    window_page: Any = None,
 ) -> None:
     """Compress and write structs of a step in token order, padded with invalid ones."""
 
@@ -141,7 +191,6 @@ def pool(
     bias: Any = None,  # f32 [window, head_dim], in
     mask: Any = None,  # bool [groups, window], in
     out: Any,  # f32 [groups, head_dim], out
-    **numbers: Any,
 ) -> None:
     """Softmax-weighted mean of rows, by dimension; 0 where no weight is left."""
 
@@ -153,7 +202,9 @@ def pool_norm_rope(
     cosines: Any,  # f32 [batch, 32 if table == 'two' else 64], in
     sines: Any = None,  # f32 [batch, 32], in
     out: Any,  # f32 [batch, head_dim], out
-    **numbers: Any,
+    ratio: Any,
+    eps: Any = 1e-06,
+    table: Table = "interleaved",
 ) -> None:
     """Gathered windows, pooled, normalised and rotated."""
 
@@ -169,7 +220,19 @@ def prefill(
     out_loc: Any,  # i64 [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
     pooled: Any = None,  # f32 [groups, head_dim], inout
-    **numbers: Any,
+    page_size: Any,
+    ratio: Any,
+    eps: Any = 1e-06,
+    bias_at: BiasAt = "pool",
+    table: Table = "interleaved",
+    record: Record = None,
+    dialect: Dialect = "e4m3fn",
+    fp8_max: Fp8Max = "writer",
+    floor: Floor = "amax_1e4",
+    quant_source: QuantSource = "bf16",
+    hadamard: Hadamard = "off",
+    slot_zero: SlotZero = "ordinary",
+    fp4_ties: Fp4Ties = "even",
 ) -> None:
     """Groups of a compress plan to the cache; reads the state and keeps nothing in it."""
 
@@ -180,7 +243,7 @@ def prefill_pool(
     plan: Any,  # i32 [groups, 4], in
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
     pooled: Any,  # f32 [groups, head_dim], out
-    **numbers: Any,
+    bias_at: BiasAt = "pool",
 ) -> None:
     """The first half of a ratio-128 prefill step; pooled rows by plan entry."""
 
@@ -190,6 +253,7 @@ def write(
     source: Any,  # source_dtype [tokens, (4 if ratio == 4 else 2) * head_dim], in
     plan: Any,  # i32 [writes, 2], in
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
-    **numbers: Any,
+    ratio: Any,
+    bias_at: BiasAt = "pool",
 ) -> None:
     """Rows of a write plan to the state; after prefill, in a launch of its own."""

@@ -16,7 +16,10 @@ def gather(
     lengths: Any = None,  # i32 [ceil_div(tokens, queries)], in
     out: Any,  # bf16 [tokens, columns, 512], out
     mask: Any,  # bool [tokens, columns], out
-    **numbers: Any,
+    page_size: Any,
+    queries: Any = 1,
+    k_offset: Any = 0,
+    dialect: Dialect = "e4m3fn",
 ) -> None:
     """Columns [k_offset, k_offset + width) of out and mask from one cache; zeros and True where an index is invalid."""
 
@@ -30,6 +33,11 @@ def gather_dual(
     extra_lengths: Any = None,  # i32 [ceil_div(tokens, queries)], in
     out: Any,  # bf16 [tokens, columns, 512], out
     mask: Any,  # bool [tokens, columns], out
-    **numbers: Any,
+    page_size: Any,
+    extra_page_size: Any,
+    queries: Any = 1,
+    k_offset: Any = 0,
+    dialect: Dialect = "e4m3fn",
+    extra_dialect: ExtraDialect = "e4m3fn",
 ) -> None:
     """As gather, with width columns from one cache followed by extra_width columns from a second one."""

@@ -19,7 +19,12 @@ def decode(
     seq_lens: Any = None,  # i32 [batch], in
     row_lens: Any = None,  # i32 [batch, queries], in
     out: Any,  # f32 [batch * queries, width], out
-    **numbers: Any,
+    page_size: Any,
+    dialect: Dialect = "e4m3fn",
+    query_dialect: QueryDialect = "e4m3fn",
+    sums: Sums = "f32",
+    tail: Tail = "untouched",
+    tile: Any = None,
 ) -> None:
     """Logits of a decode step, row batch * queries + query; each query sees one key more than the one before."""
 
@@ -32,6 +37,11 @@ def prefill(
     requests: Any,  # i32 [rows], in
     seq_lens: Any,  # i32 [rows], in
     out: Any,  # f32 [rows, width], out
-    **numbers: Any,
+    page_size: Any,
+    dialect: Dialect = "e4m3fn",
+    query_dialect: QueryDialect = "e4m3fn",
+    sums: Sums = "f32",
+    tail: Tail = "untouched",
+    tile: Any = None,
 ) -> None:
     """Logits of a ragged prefill step; each row names its request and how many of its keys it sees."""

@@ -26,7 +26,15 @@ def attend(
     counters: Any = None,  # i32 [programs], inout
     out: Any,  # bf16 [tokens, heads, value_width], out
     lse: Any,  # f32 [tokens, heads], out
-    **numbers: Any,
+    page_size: Any,
+    scale: Any,
+    extra_page_size: Any = 1,
+    queries: Any = 1,
+    dialect: Dialect = "e4m3fn",
+    extra_dialect: ExtraDialect = "e4m3fn",
+    reduce: Reduce = "kernel",
+    splits: Any = None,
+    tile: Any = None,
 ) -> None:
     """Attention of every head of every token over the valid entries of its index lists; zeros and +inf where there is none."""
 
@@ -38,7 +46,8 @@ def attend_rows(
     sink: Any = None,  # f32 [heads], in
     out: Any,  # bf16 [tokens, heads, value_width], out
     lse: Any,  # f32 [tokens, heads], out
-    **numbers: Any,
+    scale: Any,
+    tile: Any = None,
 ) -> None:
     """Attention over bf16 rows that were gathered before, as gather_dequant leaves them."""
 
@@ -49,6 +58,5 @@ def merge_lse(
     sink: Any = None,  # f32 [heads], in
     out: Any,  # bf16 [tokens, heads, value_width], out
     lse: Any,  # f32 [tokens, heads], out
-    **numbers: Any,
 ) -> None:
     """One attention result from results over disjoint parts of the keys; the sink is applied here, once."""

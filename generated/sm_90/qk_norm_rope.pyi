@@ -30,7 +30,15 @@ def k_norm_rope_store(
     slots: Any,  # slot_dtype [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
     kv_out: Any = None,  # dtype [tokens, 512], inout
-    **numbers: Any,
+    page_size: Any,
+    eps: Any = 1e-06,
+    table: Table = "interleaved",
+    record: Record = "v4_584",
+    dialect: Dialect = "e4m3fn",
+    fp8_max: Fp8Max = "writer",
+    floor: Floor = "amax_1e4",
+    quant_source: QuantSource = "f32",
+    slot_zero: SlotZero = "ordinary",
 ) -> None:
     """RMSNorm, rotation, quantisation and paged store of one key per token; with kv_out the key in full precision too."""
 
@@ -42,7 +50,9 @@ def q_norm_rope(
     sines: Any = None,  # table_dtype [table_rows, angles], in
     positions: Any,  # position_dtype [tokens], in
     q_out: Any,  # dtype [tokens, heads, head_dim], out
-    **numbers: Any,
+    eps: Any = 1e-06,
+    q_norm: QNorm = "on",
+    table: Table = "interleaved",
 ) -> None:
     """RMSNorm of each query head, unless it is off, and rotation; q_out may be q."""
 
@@ -54,7 +64,7 @@ def qk_norm(
     k_weight: Any,  # weight_dtype [head_dim], in
     q_out: Any,  # dtype [tokens, heads, head_dim], out
     k_out: Any,  # dtype [tokens, key_heads, head_dim], out
-    **numbers: Any,
+    eps: Any = 1e-06,
 ) -> None:
     """RMSNorm of each query and key head; outputs may be the inputs."""
 
@@ -72,6 +82,16 @@ def qk_norm_rope_store(
     positions: Any,  # position_dtype [tokens], in
     slots: Any,  # slot_dtype [locations], in
     cache: Any,  # u8 [pages, page_bytes], inout
-    **numbers: Any,
+    page_size: Any,
+    q_eps: Any = 1e-06,
+    kv_eps: Any = 1e-06,
+    q_norm: QNorm = "on",
+    table: Table = "interleaved",
+    record: Record = "v4_584",
+    dialect: Dialect = "e4m3fn",
+    fp8_max: Fp8Max = "writer",
+    floor: Floor = "amax_1e4",
+    quant_source: QuantSource = "f32",
+    slot_zero: SlotZero = "ordinary",
 ) -> None:
     """As q_norm_rope and k_norm_rope_store, in one launch; queries may be absent, or come as partial projections."""

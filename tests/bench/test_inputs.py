@@ -20,9 +20,9 @@ from dsv4gen.reference.qk_norm_rope import RotaryTable, keys, query_heads
 from dsv4gen.reference.qk_norm_rope import rms_norm as norm_heads
 from dsv4gen.reference.sparse_decode import Scope, attend
 from dsv4gen.reference.workload import Request
-from dsv4gen.runtime.call_table import make_table
 from dsv4gen.runtime.dispatch import complete_options
 from dsv4gen.runtime.load import any_entry
+from dsv4gen.runtime.read_table import make_table
 
 POOLS = {"page_size": 4, "pages": 9, "extra_page_size": 2, "extra_pages": 30}
 Written = dict[str, Any]

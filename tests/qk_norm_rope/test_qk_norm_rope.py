@@ -15,8 +15,8 @@ from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference.qk_norm_rope_case import Case, Setting, build_case
 from dsv4gen.reference.qk_norm_rope_cases import machine_code_cases, verification_cases
 from dsv4gen.runtime.arguments import check as check_arguments
-from dsv4gen.runtime.call_table import make_table
 from dsv4gen.runtime.dispatch import complete_options
+from dsv4gen.runtime.read_table import make_table
 from tests.qk_norm_rope import checks
 from tests.qk_norm_rope.modules import module, plan, tiled_module
 from tests.triton.modules import module as gather_module

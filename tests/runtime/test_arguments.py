@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import dsv4gen
 from dsv4gen.base.errors import ArgumentError
 from dsv4gen.runtime import arguments, specialise
-from dsv4gen.runtime.call_table import CallTable, make_table
+from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.driver_launch import DriverLaunch
+from dsv4gen.runtime.read_table import make_table
 from tests.runtime import synthetic
 from tests.runtime.stubs import StubDriver
 

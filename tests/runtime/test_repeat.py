@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from dsv4gen.base.errors import ArgumentError
 from dsv4gen.runtime import arguments, driver_backend, repeat, specialise
-from dsv4gen.runtime.call_table import TORCH_DTYPES, CallTable, make_table
+from dsv4gen.runtime.call_table import TORCH_DTYPES, CallTable
 from dsv4gen.runtime.driver_launch import DriverLaunch, packers
 from dsv4gen.runtime.launching import Prepared
+from dsv4gen.runtime.read_table import make_table
 from tests.checkout import ROOT
 
 MODES = ("indices", "page_table", "dual", "ragged", "packed")

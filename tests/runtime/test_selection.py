@@ -12,6 +12,7 @@ import torch
 
 import dsv4gen
 from dsv4gen.base.errors import ArgumentError, DsvError, EnvironmentValueError, LoadError, ManifestError, UnknownTarget
+from dsv4gen.base.manifest import SCHEMA
 from dsv4gen.base.target_id import parse
 from dsv4gen.runtime import platform, selection
 from dsv4gen.runtime.platform import HostPlatform, TorchPlatform
@@ -218,7 +219,7 @@ def test_an_unreadable_device_name_is_a_reason(monkeypatch: pytest.MonkeyPatch) 
 def test_a_manifest_of_another_schema_is_a_reason(damage: str, roots: Path) -> None:
     path = roots / "sm_90" / "manifest.json"
     if damage == "schema":
-        path.write_text(path.read_text().replace('"schema": 2', '"schema": 99'))
+        path.write_text(path.read_text().replace(f'"schema": {SCHEMA}', '"schema": 99'))
     if damage == "json":
         path.write_text("{")
     if damage == "missing":

@@ -17,6 +17,8 @@ import triton
 import dsv4gen
 from dsv4gen.base.errors import ArgumentError, CaptureError, LoadError, ManifestError
 from dsv4gen.base.manifest import digest_bytes, json_text, read_manifest
+from dsv4gen.render.launchers import read_launchers
+from dsv4gen.render.source_map import SourceMap
 from dsv4gen.runtime.platform import HostPlatform, use
 from tests.runtime import synthetic
 
@@ -35,6 +37,8 @@ def write_triton(root: Path, module: str = MODULE) -> Path:
     """The demo family as a Triton family."""
     entry = {**synthetic.demo_family(), "language": "triton"}
     entry["ops"]["run"]["paths"] = [synthetic.path("single", True, [synthetic.launch("tiles")])]
+    launchers = read_launchers("demo.py", module, SourceMap("demo.py", ()), ["run"]) if "def run(" in module else {}
+    entry["launchers"] = {op: launcher.to_json() for op, launcher in launchers.items()}
     folder = synthetic.write_folder(root, families={"demo": entry})
     (folder / "demo.py").write_text(module, encoding="utf-8")
     data = dict(read_manifest(folder).data)
@@ -141,6 +145,8 @@ def test_an_edited_module_does_not_load(folder: Path) -> None:
 
 INTERPRETED = """
 import torch, dsv4gen
+from dsv4gen.render.launchers import read_launchers
+from dsv4gen.render.source_map import SourceMap
 from dsv4gen.runtime.platform import HostPlatform, use, use
 with use(HostPlatform("sm_90")):
     gather = dsv4gen.load("gather_dequant").gather

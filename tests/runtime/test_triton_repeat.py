@@ -13,8 +13,8 @@ import torch
 import dsv4gen
 from dsv4gen.base.errors import ArgumentError, CaptureError
 from dsv4gen.runtime import triton_launch
-from dsv4gen.runtime.call_table import make_table
 from dsv4gen.runtime.platform import HostPlatform, use
+from dsv4gen.runtime.read_table import make_table
 from tests.checkout import ROOT
 from tests.runtime import synthetic
 from tests.runtime.test_triton import write_triton
@@ -105,12 +105,9 @@ def _launch_lines(amd: bool, out_stride: str | int = 1) -> list[str]:
     """What the demo's launch function does once its arguments are known."""
     family = synthetic.demo_family()
     family["ops"]["run"]["tensors"][2]["strides"] = [out_stride]
-    table = make_table("demo", {**family, "language": "triton"}, "run", {"mode": "plain"})
-
-    def run(*, data: Any, out: Any, scale: float = 2.0, scratch: Any = None) -> None:
-        """Only its parameters are of use."""
-
-    ending = triton_launch.TritonLaunch(table, inspect.signature(run).parameters, {}, amd)
+    launcher = {"required": ["data", "out"], "defaults": {"scale": 2.0, "scratch": None}}
+    entry = {**family, "language": "triton", "launchers": {"run": launcher}}
+    ending = triton_launch.TritonLaunch(make_table("demo", entry, "run", {"mode": "plain"}), amd=amd)
     return [*ending.conditions, *ending.launch("", lambda _: ["remember()"])]
 
 
@@ -146,7 +143,7 @@ def test_an_output_may_be_its_input_again_and_again(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("family", ["gather_dequant", "sparse_decode", "qk_norm_rope", "indexer_logits", "compress"])
-def test_every_case_of_the_families_is_passed_on_alike_by_both_ways(
+def test_every_case_of_the_families_is_passed_on_alike_by_every_way(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = importlib.import_module(f"dsv4gen.reference.{family}_cases").verification_cases(full=False)
@@ -155,17 +152,37 @@ def test_every_case_of_the_families_is_passed_on_alike_by_both_ways(
     with use(HostPlatform("sm_90")):
         for case in cases:
             op = dsv4gen.load(family, **case.options).op(case.op)
+            assert {*op.table.defaults, *op.table.required_numbers}.isdisjoint(case.options)
             seen = _stubbed(op, case.op, monkeypatch)
             call = {name: value for name, value in case.arguments.items() if name not in case.options}
             if not any(isinstance(value, torch.Tensor) for value in call.values()):
                 continue
             op.raw(**call)
             op.raw(**call)
-            first, second = seen
-            assert first.keys() == second.keys()
-            assert all(first[name] is second[name] or first[name] == second[name] for name in first)
+            op.torch_op(**call)
+            first, *others = seen
+            for other in others:
+                assert first.keys() == other.keys()
+                assert all(first[name] is other[name] or first[name] == other[name] for name in first)
             short += sum(len(memory.hits) for memory in op.raw.__globals__["_memories"].known)
     assert short > 0
+
+
+def test_a_compiled_function_holds_a_triton_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DSV4GEN_GENERATED_DIR", str(ROOT / "generated"))
+    torch._dynamo.reset()
+    with use(HostPlatform("sm_90")):
+        gather = dsv4gen.load("gather_dequant").op("gather")
+        seen = _stubbed(gather, "gather", monkeypatch)
+        cache, indices = torch.zeros(2, 64 * 584, dtype=torch.uint8), torch.zeros(3, 16, dtype=torch.int32)
+
+        def step(indices: torch.Tensor) -> torch.Tensor:
+            out, mask = gather(cache, indices + 1, page_size=64, columns=16)
+            return out.sum() + mask.sum()
+
+        torch.compile(step, backend="aot_eager", fullgraph=True)(indices)
+    assert seen[0]["page_size"] == 64 and seen[0]["queries"] == 1 and seen[0]["indices"].min() == 1
+    torch._dynamo.reset()
 
 
 def _stubbed(op: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
