@@ -108,7 +108,7 @@ def test_new_family_refuses(extension: Path, name: str, words: str) -> None:
 
 def test_nothing_is_overwritten_and_nothing_half_written(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("mine")
-    with pytest.raises(OutputError, match=r"already there: .*b"):
+    with pytest.raises(UsageError, match=r"already there: .*b"):
         write_new({tmp_path / "a": "1", tmp_path / "b": "2"})
     with pytest.raises(OutputError, match="cannot write"):
         write_new({tmp_path / "a": "1", tmp_path / "b" / "c": "2"})
