@@ -11,7 +11,7 @@ from torch import Tensor
 from dsv4gen.base.errors import VerifyError
 from dsv4gen.reference.compress import Geometry
 from dsv4gen.reference.compress_store import check_stored
-from dsv4gen.reference.compress_world import Options, World, make_world
+from dsv4gen.reference.compress_world import Options, World, alternatives, finished, make_world
 
 FOUR, INDEXER, MANY = Geometry(4, 512), Geometry(4, 128), Geometry(128, 512)
 #: arguments that name compile-time options
@@ -106,14 +106,15 @@ def filled(geometry: Geometry, options: Options | None, requests: int, tokens: i
     return world
 
 
-def stored(world: World, slots: Tensor, rows: Tensor, name: str) -> Callable[[Tensors], None]:
-    """A judge of the cache: these rows in these slots, everything else as it was."""
+def stored(world: World, slots: Tensor, pooled: Tensor, ends: Sequence[int], name: str) -> Callable[[Tensors], None]:
+    """A judge of the cache: these pooled rows, finished, in these slots, everything else as it was."""
     before, options = world.cache.clone(), world.options
+    rows, others = finished(world, pooled, ends), alternatives(world, pooled, ends)
     if options.slot_zero == "reserved":
         slots = torch.where(slots == 0, -1, slots)
 
     def judge(outputs: Tensors) -> None:
         quantizer = options.quantizer()
-        check_stored(outputs["cache"], before, world.page_size, slots, rows, options.record, quantizer, name)
+        check_stored(outputs["cache"], before, world.page_size, slots, rows, options.record, quantizer, name, others)
 
     return judge

@@ -36,7 +36,6 @@ from dsv4gen.reference.compress_world import (
     Step,
     World,
     decode_arguments,
-    finished,
     prefill_arguments,
     write_arguments,
 )
@@ -76,7 +75,7 @@ class _Step:
     def whole(self, op: str, name: str, *, split: bool) -> Case:
         """To the cache; with `split` there is a buffer for pooled rows, and two launches use it."""
         ends = (_tensor(self.arguments, "plan")[self.kept, 0] - 1).tolist()
-        judge_cache = stored(self.world, self.slots, finished(self.world, self.pooled, ends), f"{name}: cache")
+        judge_cache = stored(self.world, self.slots, self.pooled, ends, f"{name}: cache")
 
         def judge(outputs: Tensors) -> None:
             judge_cache(outputs)
@@ -197,6 +196,8 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
     yield finish_case(FOUR, decode=True)
     yield finish_case(MANY, decode=False, options=Options(dialect="e4m3fnuz"))
     yield finish_case(INDEXER, decode=True, options=Options(record="idx_fp4_68"))
+    for record in ("v41_528", "v41_288_inline"):
+        yield finish_case(FOUR, decode=False, options=Options(record=record))
     yield from edge_cases()
     yield pool_case(128, masked=True)
     yield pool_case(9, masked=False)
@@ -224,7 +225,7 @@ def machine_code_cases(*, full: bool) -> Iterator[Case]:
 def _every_option() -> Iterator[Case]:
     """Every choice of every option once."""
     for options in (
-        Options(table="split", dialect="e4m3fnuz", quant_source="f32"),
+        Options(table="split", dialect="e4m3fnuz", quant_source="f32", floor="amax_1e4"),
         Options(table="two", bias_at="save", floor="amax_1e8"),
         Options(record="bf16", slot_zero="reserved", floor="amax_1e12", state_dtype=torch.bfloat16),
         Options(dialect="e4m3fnuz", fp8_max="limit", floor="scale_1e4", source_dtype=torch.bfloat16),
@@ -234,4 +235,9 @@ def _every_option() -> Iterator[Case]:
             yield from decode_cases(geometry, [r, 2 * r, 2 * r - 1], name, options=options)
             yield from prefill_cases(geometry, [(0, r + 1), (r - 1, 2 * r)], name, options=options)
     yield finish_case(MANY, decode=True, options=Options(record="uniform_fp8"))
+    for record in ("v41_528_inline", "v41_288"):
+        yield from decode_cases(FOUR, [4, 8, 7], record, options=Options(record=record, table="split"))
+        yield from prefill_cases(MANY, [(0, 129), (127, 256)], record, options=Options(record=record), split=True)
+    yield finish_case(MANY, decode=True, options=Options(record="v41_528", dialect="e4m3fnuz", quant_source="f32"))
+    yield finish_case(MANY, decode=True, options=Options(record="v41_288", fp4_ties="zero", quant_source="f32"))
     yield finish_case(INDEXER, decode=False, options=Options(record="idx_fp4_68", hadamard=True, fp4_ties="zero"))

@@ -57,8 +57,30 @@ def stored_case(name: str, rows: Tensor, options: Options) -> Case:
     return make_case(name, "finish_pooled", {**arguments, "transform": False, **options.keywords()}, ("cache",), judge)
 
 
+def v41_edges() -> Tensor:
+    """float32 [n, 512]: FP4 tiles of 16 whose scale is a tie of e4m3, its floor, its limit or beside them.
+
+    Their codes are at ties under that scale; NaN, infinities and zeros come behind.
+    """
+    scales = torch.cat(
+        [torch.tensor([2.0**-9, 2.0**-10, 2.0**-6, 448.0, 464.0, 1.0]), torch.arange(8, 17) / 8 + 1 / 16]
+    )
+    scales = torch.cat([scales, torch.arange(1, 8) * 2.0**-9 + 2.0**-10])
+    above, below = (torch.nextafter(scales, torch.tensor(end)) for end in (1e9, 0.0))
+    largest = 6 * torch.cat([scales, above, below, torch.zeros(2)])
+    parts = torch.cat([torch.tensor([6.0]), torch.tensor(_TIES), -torch.tensor(_TIES[:7])]) / 6
+    tiles = largest[:, None] * parts
+    odd = torch.tensor([[torch.nan], [torch.inf], [-torch.inf], [-0.0]]) * torch.ones(4, 16)
+    odd[0, 1:] = 1.5
+    tiles = torch.cat([tiles, odd])
+    return torch.cat([tiles, tiles[: -len(tiles) % 32]]).view(-1, 512)
+
+
 def edge_cases() -> Iterator[Case]:
-    """FP4 records at ties and floors, whatever a schedule draws."""
+    """FP4 and V4.1 records at ties and floors, whatever a schedule draws."""
+    for record in ("v41_288", "v41_528_inline"):
+        for source in ("f32", "bf16"):
+            yield stored_case(f"V4.1 scales of {source}", v41_edges(), Options(record=record, quant_source=source))
     for ties in ("even", "zero"):
         yield stored_case(f"FP4 ties to {ties}", fp4_ties(), Options(record="idx_fp4_68", fp4_ties=ties))
     for floor in ("amax_fp4", "amax_1e4"):

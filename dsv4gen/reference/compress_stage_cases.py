@@ -38,10 +38,9 @@ def finish_case(geometry: Geometry, *, decode: bool, options: Options | None = N
     out_loc = torch.tensor([3, 5, 1, 1 << 40])
     kept = torch.tensor([0, 1, 3])
     slots = out_loc[kept] if decode else out_loc[plan[kept, 1].to(torch.int64)]
-    rows = finished(world, pooled[kept].double(), (seq_lens[kept] - 1).tolist())
     arguments = {**world.epilogue(), "pooled": pooled, "plan": plan, "out_loc": out_loc, "ratio": ratio}
     name = f"ratio {ratio} by {'decode' if decode else 'prefill'} plan"
-    judge = stored(world, slots, rows, f"{name}: cache")
+    judge = stored(world, slots, pooled[kept].double(), (seq_lens[kept] - 1).tolist(), f"{name}: cache")
     return make_case(name, "finish_pooled", {**arguments, "decode": decode}, ("cache",), judge)
 
 
@@ -114,7 +113,7 @@ def online_case(op: str, segments: Sequence[tuple[int, int]]) -> Case:
     out_loc = torch.arange(len(source)) % world.slots
     rows, ends = torch.stack([row for *_, row in ended]), [end for _, end, _ in ended]
     slots = out_loc[[place for place, *_ in ended]]
-    judge_cache = stored(world, slots, finished(world, rows, ends), f"{name}: cache")
+    judge_cache = stored(world, slots, rows, ends, f"{name}: cache")
     before = world.state.clone()
 
     def judge(outputs: Tensors) -> None:

@@ -5,19 +5,21 @@
     idx_fp8_132  128 e4m3 codes with one float32 scale, which is no power of two; scales lie behind a page's codes
     idx_fp4_68   64 pairs of e2m1 codes, the even dimension low, with one UE8M0 scale per 32 dimensions behind them
     bf16         head_dim bf16 values
+    v41_*        see `compress_v41`
 
 Rows whose slot is negative or past the pool are skipped, never redirected.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from dsv4gen.base.errors import ArgumentError, VerifyError, did_you_mean
-from dsv4gen.reference import fp8
+from dsv4gen.reference import compress_v41, fp8
 from dsv4gen.reference.compress import ROPE
 from dsv4gen.reference.gather_dequant import V4
 
@@ -83,8 +85,10 @@ class Quantizer:
         return torch.where(torch.isnan(scaled), 0, signed).to(torch.uint8)
 
 
-def quantizer(dialect: str, *, maximum: str = "writer", floor: str = "amax_1e4", source: str = "bf16") -> Quantizer:
-    """A quantiser by the names of the spec's options.
+def quantizer(
+    dialect: str, *, maximum: str = "writer", floor: str = "record", source: str = "bf16", record: str = "v4_584"
+) -> Quantizer:
+    """A quantiser by the names of the spec's options; `record` has a floor of its own.
 
     Raises:
         ArgumentError: no such name.
@@ -92,6 +96,11 @@ def quantizer(dialect: str, *, maximum: str = "writer", floor: str = "amax_1e4",
     chosen = fp8.dialect_of(dialect)
     floors = {"amax_1e4": (1e-4, False), "amax_1e8": (1e-8, False), "amax_1e12": (1e-12, False)}
     floors |= {"amax_fp4": (FP4_FLOOR, False), "scale_1e4": (1e-4, True)}
+    if record in compress_v41.LAYOUTS and floor == "record":
+        of_fp4 = compress_v41.LAYOUTS[record].of_fp4
+        floors["record"] = (compress_v41.FP4_SMALLEST_SCALE, True) if of_fp4 else floors["scale_1e4"]
+    else:
+        floors["record"] = floors["amax_1e4"]
     if floor not in floors:
         raise ArgumentError(f"unknown floor {floor!r}{did_you_mean(floor, floors)}")
     if maximum not in ("writer", "limit"):
@@ -108,6 +117,7 @@ def record_bytes(record: str, head_dim: int) -> int:
     """
     sizes = {("v4_584", 512): 584, ("uniform_fp8", 512): 512, ("bf16", head_dim): 2 * head_dim}
     sizes |= {("idx_fp8_132", 128): 132, ("idx_fp4_68", 128): 68}
+    sizes |= {(name, compress_v41.HEAD_DIM): layout.size for name, layout in compress_v41.LAYOUTS.items()}
     if (record, head_dim) not in sizes:
         raise ArgumentError(f"no record {record!r} for head dimension {head_dim}")
     return sizes[record, head_dim]
@@ -116,6 +126,8 @@ def record_bytes(record: str, head_dim: int) -> int:
 def page_bytes(record: str, head_dim: int, page_size: int) -> int:
     """Bytes of a page, padded as the engines do it."""
     raw = record_bytes(record, head_dim) * page_size
+    if record in compress_v41.LAYOUTS:
+        return compress_v41.LAYOUTS[record].page_bytes(page_size)
     return V4.page_bytes(page_size) if record == "v4_584" else raw
 
 
@@ -124,6 +136,8 @@ def encode_rows(rows: Tensor, record: str, quant: Quantizer) -> tuple[Tensor, Te
     count = rows.shape[0]
     if record == "bf16":
         return rows.float().bfloat16().contiguous().view(torch.uint8), torch.zeros(count, 0, dtype=torch.uint8)
+    if record in compress_v41.LAYOUTS:
+        return compress_v41.encode_rows(rows, record, quant)
     if record == "uniform_fp8":
         return quant.codes(quant.prepared(rows), torch.ones(1)), torch.zeros(count, 0, dtype=torch.uint8)
     if record == "idx_fp4_68":
@@ -146,6 +160,8 @@ def encode_rows(rows: Tensor, record: str, quant: Quantizer) -> tuple[Tensor, Te
 def addresses(slots: Tensor, page_size: int, record: str, head_dim: int) -> tuple[Tensor, Tensor, Tensor]:
     """Page, first data byte in the page, first scale byte in the page; int64 [n] each."""
     page, row = slots.to(torch.int64) // page_size, slots.to(torch.int64) % page_size
+    if record in compress_v41.LAYOUTS:
+        return page, *compress_v41.LAYOUTS[record].places(row, page_size)
     scale = {"v4_584": V4.scale_row, "idx_fp8_132": 4, "idx_fp4_68": 4}.get(record, 0)
     data = record_bytes(record, head_dim) - scale
     return page, row * data, page_size * data + row * scale
@@ -165,9 +181,19 @@ def store_rows(pool: Tensor, page_size: int, slots: Tensor, rows: Tensor, record
 
 
 def check_stored(
-    pool: Tensor, before: Tensor, page_size: int, slots: Tensor, rows: Tensor, record: str, quant: Quantizer, name: str
+    pool: Tensor,
+    before: Tensor,
+    page_size: int,
+    slots: Tensor,
+    rows: Tensor,
+    record: str,
+    quant: Quantizer,
+    name: str,
+    alternatives: Sequence[Tensor] = (),
 ) -> None:
     """What a kernel stored for float64 `rows`, whose own arithmetic was float32, and nothing else.
+
+    `alternatives` are rows that a rounding in between, at a tie's distance, would have given instead.
 
     A byte is right if the quantiser gives it for the row's value or for one at a rounding tie's distance; for bf16 the
     same holds per value. Everything outside the slots must be as in `before`.
@@ -186,12 +212,30 @@ def check_stored(
         pool[page[:, None], start[:, None] + torch.arange(width)]
         for start, width in zip((data_start, scale_start), widths, strict=True)
     )
-    _check_rows(data, scales, rows[keep].double(), record, quant, name)
+    kept = [candidate[keep].double() for candidate in (rows, *alternatives)]
+    if record in compress_v41.LAYOUTS:
+        candidates = [near for candidate in kept for near in _near(candidate)]
+        for part, right in zip(
+            ("scales", "codes"), compress_v41.judge(data, scales, candidates, record, quant), strict=True
+        ):
+            _require(right, f"{name}: {part}")
+        return
+    _check_rows(data, scales, kept[0], record, quant, name)
+
+
+def slack_of(rows: Tensor) -> Tensor:
+    """How far float32 arithmetic may be off, by element."""
+    return TIE * rows.abs() + TIE_OF_ROW * rows.nan_to_num(0, 0, 0).abs().amax(-1, keepdim=True)
+
+
+def _near(rows: Tensor) -> list[Tensor]:
+    slack = slack_of(rows)
+    return [rows, rows - slack, rows + slack]
 
 
 def _check_rows(data: Tensor, scales: Tensor, rows: Tensor, record: str, quant: Quantizer, name: str) -> None:
-    slack = TIE * rows.abs() + TIE_OF_ROW * rows.nan_to_num(0, 0, 0).abs().amax(-1, keepdim=True)
-    candidates = [rows - slack, rows, rows + slack]
+    exact, low, high = _near(rows)
+    candidates = [low, exact, high]
     if record == "bf16":
         _check_bf16(data, candidates, name)
         return

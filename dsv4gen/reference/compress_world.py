@@ -26,7 +26,15 @@ from dsv4gen.reference.compress_plan import (
     prefill_plan,
     rollback_rows,
 )
-from dsv4gen.reference.compress_store import FP4_MAXIMUM, Quantizer, check_stored, page_bytes, quantizer
+from dsv4gen.reference.compress_store import (
+    FP4_MAXIMUM,
+    Quantizer,
+    check_stored,
+    page_bytes,
+    quantizer,
+    slack_of,
+)
+from dsv4gen.reference.compress_v41 import LAYOUTS, rounded_either_way
 from dsv4gen.reference.hazards import POISON_BYTE
 
 #: what an uninitialised state is made of: large numbers, infinities, NaN
@@ -45,7 +53,7 @@ class Options:
     record: str = "v4_584"
     dialect: str = "e4m3fn"
     fp8_max: str = "writer"
-    floor: str = "amax_1e4"
+    floor: str = "record"
     quant_source: str = "bf16"
     hadamard: bool = False
     slot_zero: str = "ordinary"
@@ -60,8 +68,16 @@ class Options:
 
     def quantizer(self) -> Quantizer:
         """How the cache's bytes are made."""
-        chosen = quantizer(self.dialect, maximum=self.fp8_max, floor=self.floor, source=self.quant_source)
-        return replace(chosen, maximum=FP4_MAXIMUM, fp4_ties=self.fp4_ties) if self.record == "idx_fp4_68" else chosen
+        chosen = quantizer(
+            self.dialect, maximum=self.fp8_max, floor=self.floor, source=self.quant_source, record=self.record
+        )
+        of_fp4 = self.record == "idx_fp4_68" or (self.record in LAYOUTS and LAYOUTS[self.record].of_fp4)
+        return replace(chosen, maximum=FP4_MAXIMUM, fp4_ties=self.fp4_ties) if of_fp4 else chosen
+
+    @property
+    def rounds_before_rotation(self) -> bool:
+        """Whether a normalised row is rounded to bf16 before it is rotated."""
+        return self.record in LAYOUTS and self.quant_source == "bf16"
 
 
 @dataclass
@@ -117,10 +133,25 @@ class World:
 
 def finished(world: World, pooled: Tensor, ends: Sequence[int]) -> Tensor:
     """Normalised, rotated, perhaps transformed rows, float64."""
+    normed = compress.rms_norm(pooled, world.weight, EPS)
+    if world.options.rounds_before_rotation:
+        normed = normed.float().bfloat16().double()
+    rows = _rotated(world, normed, ends)
+    return compress.hadamard(rows) if world.options.hadamard else rows
+
+
+def alternatives(world: World, pooled: Tensor, ends: Sequence[int]) -> list[Tensor]:
+    """Rows that another rounding at a tie's distance gives, where there is one before the rotation."""
+    if not world.options.rounds_before_rotation:
+        return []
+    normed = compress.rms_norm(pooled, world.weight, EPS)
+    return [_rotated(world, row, ends) for row in rounded_either_way(normed, slack_of(normed), compress.ROPE)]
+
+
+def _rotated(world: World, rows: Tensor, ends: Sequence[int]) -> Tensor:
     positions = torch.tensor(ends, dtype=torch.int64) + 1 - world.geometry.ratio
     angles = world.angles[positions]
-    rows = compress.rotate(compress.rms_norm(pooled, world.weight, EPS), angles.cos(), angles.sin())
-    return compress.hadamard(rows) if world.options.hadamard else rows
+    return compress.rotate(rows, angles.cos(), angles.sin())
 
 
 def make_world(

@@ -26,12 +26,12 @@ FAMILY = "compress"
 OPTIONS = {
     "bias_at": ("pool", "save"),
     "dialect": ("e4m3fn", "e4m3fnuz"),
-    "floor": ("amax_1e4", "amax_1e8", "amax_1e12", "amax_fp4", "scale_1e4"),
+    "floor": ("record", "amax_1e4", "amax_1e8", "amax_1e12", "amax_fp4", "scale_1e4"),
     "fp4_ties": ("even", "zero"),
     "fp8_max": ("writer", "limit"),
     "hadamard": ("off", "on"),
     "quant_source": ("bf16", "f32"),
-    "record": ("v4_584", "uniform_fp8", "idx_fp8_132", "idx_fp4_68", "bf16"),
+    "record": ("v4_584", "uniform_fp8", "v41_528", "v41_528_inline", "v41_288", "v41_288_inline", "idx_fp8_132", "idx_fp4_68", "bf16"),
     "slot_zero": ("ordinary", "reserved"),
     "source_dtype": ("f32", "bf16"),
     "state_dtype": ("f32", "bf16"),
@@ -242,6 +242,8 @@ def store_record(
             store_fp4(row, page_base, in_page, page_size, D, FLOOR, FLOOR_OF_SCALE, SOURCE, TIES)
         elif RECORD == "uniform_fp8":
             tl.store(page_base + in_page * D + tl.arange(0, D), encode(round_source(row, SOURCE), DIALECT, LIMIT))
+        elif (RECORD != "bf16") & (D == 512):
+            store_v41(row, page_base, in_page, page_size, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, TIES)
         else:
             tl.static_assert(RECORD == "bf16", "no such record")
             plain = page_base.to(tl.pointer_type(tl.bfloat16)) + in_page * D
@@ -281,6 +283,54 @@ def store_fp4(
     pair = tile[:, None] * 16 + tl.arange(0, 16)[None, :]
     tl.store(page_base + in_page * (D // 2) + pair, pairs)
     tl.store(page_base + page_size.to(tl.int64) * (D // 2) + in_page * TILES + tile, byte.to(tl.uint8))
+
+@triton.jit
+def between_norm_and_rotation(row, RECORD: tl.constexpr, SOURCE: tl.constexpr):
+    """The normalised row as it is rotated: writers of V4.1 records round it to bf16 here, and once more afterwards."""
+    if (RECORD == "v41_528") | (RECORD == "v41_528_inline") | (RECORD == "v41_288") | (RECORD == "v41_288_inline"):
+        return round_source(row, SOURCE)
+    else:
+        return row
+
+@triton.jit
+def scale_code(scale):
+    """e4m3fn code (int32) of a positive scale, and its value: what codes are made with; NaN for NaN."""
+    code = encode(scale, "e4m3fn", 448.0).to(tl.int32)
+    # Numbers below 2^-6 have no leading one.
+    value = tl.where(code < 8, code.to(tl.float32) * 2.0**-9, ((code << 20) + (120 << 23)).to(tl.float32, bitcast=True))
+    return code, tl.where(code == 0x7F, float("nan"), value)
+
+@triton.jit
+def store_v41(
+    row, page_base, in_page, page_size, RECORD: tl.constexpr, DIALECT: tl.constexpr, LIMIT: tl.constexpr,
+    FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, TIES: tl.constexpr,
+):
+    """float32 [512] as 512 codes with a UE8M0 scale per 32, or 256 pairs of e2m1 with an e4m3 scale per 16.
+
+    Scales lie behind the page's data, or inline: behind their token's own.
+    """
+    EIGHTS: tl.constexpr = (RECORD == "v41_528") | (RECORD == "v41_528_inline")
+    INLINE: tl.constexpr = (RECORD == "v41_528_inline") | (RECORD == "v41_288_inline")
+    TILES: tl.constexpr = 16 if EIGHTS else 32
+    SIZE: tl.constexpr = 32 if EIGHTS else 16
+    DATA: tl.constexpr = 512 if EIGHTS else 256
+    tiles = round_source(tl.reshape(row, (TILES, SIZE)), SOURCE)
+    tile = tl.arange(0, TILES)
+    data = page_base + in_page * (DATA + TILES if INLINE else DATA)
+    scales = data + DATA if INLINE else page_base + page_size.to(tl.int64) * DATA + in_page * TILES
+    if EIGHTS:
+        byte = scale_byte(floored_scale(largest_of(tiles, 1), LIMIT, FLOOR, FLOOR_OF_SCALE))
+        codes = encode(tiles * inverse_scale(byte)[:, None], DIALECT, LIMIT)
+        tl.store(data + tile[:, None] * SIZE + tl.arange(0, SIZE)[None, :], codes)
+        tl.store(scales + tile, byte.to(tl.uint8))
+    else:
+        wanted = floored_scale(largest_of(tiles, 1), 6.0, FLOOR, FLOOR_OF_SCALE)
+        code, scale = scale_code(wanted)
+        codes = encode_fp4(tl.div_rn(tiles, tl.broadcast_to(scale[:, None], (TILES, SIZE))), TIES)
+        low, high = tl.split(tl.reshape(codes, (TILES, SIZE // 2, 2)))
+        pair = tile[:, None] * (SIZE // 2) + tl.arange(0, SIZE // 2)[None, :]
+        tl.store(data + pair, (low | high << 4).to(tl.uint8))
+        tl.store(scales + tile, code.to(tl.uint8))
 
 @triton.jit
 def state_row(state, row, state_stride):
@@ -667,7 +717,8 @@ def finish(
     TIES: tl.constexpr,
 ):
     """Normalise, rotate, perhaps transform, quantise and store one pooled row [D]."""
-    row = rotate(rms_norm(pooled, gain, eps, D), cosine, sine, D, 64)
+    normed = between_norm_and_rotation(rms_norm(pooled, gain, eps, D), RECORD, SOURCE)
+    row = rotate(normed, cosine, sine, D, 64)
     if HADAMARD:
         tl.static_assert(D == 128, "the transform is for heads of 128")
         row = hadamard(row, D, 7)
@@ -1456,6 +1507,11 @@ FLOORS = {
     "amax_1e4": (1e-4, False), "amax_1e8": (1e-8, False), "amax_1e12": (1e-12, False), "scale_1e4": (1e-4, True),
     "amax_fp4": (6.0 * 2.0**-126, False),
 }
+#: records of V4.1: their own floor, and whether they are of FP4
+V41_FLOORS = {
+    "v41_528": ((1e-4, True), False), "v41_528_inline": ((1e-4, True), False), "v41_288": ((2.0**-9, True), True),
+    "v41_288_inline": ((2.0**-9, True), True),
+}
 DEFAULT_RECORDS = { 512: "v4_584", 128: "idx_fp8_132"}
 
 def decode_four_tile(head_dim):
@@ -1561,18 +1617,28 @@ def check_cache(cache):
             remedy="the address must be a multiple of 16 bytes, stride(0) of 4",
         )
 
+def floor_of(record, floor, dialect):
+    """Smallest maximum or scale of a tile, and whether it is one of the scale; a record's own, unless another is chosen."""
+    own, of_fp4 = V41_FLOORS.get(record, (FLOORS["amax_1e4"], False))
+    if floor == "record":
+        if of_fp4 and dialect != "e4m3fn":
+            raise ArgumentError(f"record {record!r} with dialect {dialect!r}", remedy="its scales are e4m3fn")
+        return own
+    if of_fp4 or (floor == "amax_fp4" and record != "idx_fp4_68"):
+        remedy = "the scales of FP4 rows begin at 2^-9" if of_fp4 else "it is that of idx_fp4_68"
+        raise ArgumentError(f"floor={floor!r} does not go with record {record!r}", remedy=remedy)
+    return FLOORS[floor]
+
 def epilogue(
     head_dim, table, record, dialect, fp8_max, floor, source, hadamard, slot_zero, fp4_ties,
 ):
     """Constants of the part from the pooled row to the cache."""
     record = DEFAULT_RECORDS[head_dim] if record is None else choose("record", record)
-    wanted = { "v4_584": 512, "uniform_fp8": 512, "idx_fp8_132": 128, "idx_fp4_68": 128}
+    wanted = { "v4_584": 512, "uniform_fp8": 512, "idx_fp8_132": 128, "idx_fp4_68": 128, **dict.fromkeys(V41_FLOORS, 512)}
     if wanted.get(record, head_dim) != head_dim or (hadamard == "on" and head_dim != 128):
         raise ArgumentError(f"record {record!r} or the Hadamard transform does not go with head dimension {head_dim}")
-    if floor == "amax_fp4" and record != "idx_fp4_68":
-        raise ArgumentError(f"floor='amax_fp4' does not go with record {record!r}", remedy="it is that of idx_fp4_68")
     transformed = choose("hadamard", hadamard) == "on"
-    value, of_scale = FLOORS[choose("floor", floor)]
+    value, of_scale = floor_of(record, choose("floor", floor), choose("dialect", dialect))
     return {
         "D": head_dim, "TABLE": choose("table", table), "HADAMARD": transformed, "RECORD": record,
         "DIALECT": choose("dialect", dialect), "LIMIT": MAXIMA[choose("fp8_max", fp8_max)][dialect], "FLOOR": value,
@@ -1592,7 +1658,7 @@ def rows_at_once(tile, dims):
 
 def decode(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, ratio, sines=None, pooled=None, eps=1e-6,
-    bias_at="pool", table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="amax_1e4",
+    bias_at="pool", table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="record",
     quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
 ):
     """One token per request; groups that it completes go to the cache, then its row to the state."""
@@ -1644,7 +1710,7 @@ def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
 
 def prefill(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, ratio, sines=None, pooled=None, eps=1e-6,
-    bias_at="pool", table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="amax_1e4",
+    bias_at="pool", table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="record",
     quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
 ):
     """Groups of a compress plan to the cache; reads the state and keeps nothing in it."""
@@ -1712,7 +1778,7 @@ def write(*, state, source, plan, bias, ratio, bias_at="pool"):
 
 def finish_pooled(
     *, pooled, plan, weight, cosines, out_loc, cache, page_size, ratio, decode, sines=None, tokens=None, eps=1e-6,
-    transform=True, table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="amax_1e4",
+    transform=True, table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="record",
     quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
 ):
     """The second half; pooled rows, normalised and rotated, to the cache."""
@@ -1759,7 +1825,7 @@ def pool_norm_rope(*, source, bias, weight, cosines, out, ratio, sines=None, eps
 
 def online_decode(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, sines=None, eps=1e-6,
-    table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="amax_1e4", quant_source="bf16",
+    table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="record", quant_source="bf16",
     hadamard="off", slot_zero="ordinary", fp4_ties="even",
 ):
     """As decode for ratio 128 with a running partial per request in place of a ring."""
@@ -1781,7 +1847,7 @@ def online_decode(
 
 def online_prefill(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, sines=None, eps=1e-6,
-    table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="amax_1e4", quant_source="bf16",
+    table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="record", quant_source="bf16",
     hadamard="off", slot_zero="ordinary", fp4_ties="even",
 ):
     """Segments of chunks to the cache or into the partials; those that end a chunk go first, in a launch of their own."""

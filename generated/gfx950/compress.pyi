@@ -8,12 +8,12 @@ FAMILY: str
 OPTIONS: Mapping[str, tuple[str, ...]]
 BiasAt = Literal["pool", "save"]
 Dialect = Literal["e4m3fn", "e4m3fnuz"]
-Floor = Literal["amax_1e4", "amax_1e8", "amax_1e12", "amax_fp4", "scale_1e4"]
+Floor = Literal["record", "amax_1e4", "amax_1e8", "amax_1e12", "amax_fp4", "scale_1e4"]
 Fp4Ties = Literal["even", "zero"]
 Fp8Max = Literal["writer", "limit"]
 Hadamard = Literal["off", "on"]
 QuantSource = Literal["bf16", "f32"]
-Record = Literal["v4_584", "uniform_fp8", "idx_fp8_132", "idx_fp4_68", "bf16"]
+Record = Literal["v4_584", "uniform_fp8", "v41_528", "v41_528_inline", "v41_288", "v41_288_inline", "idx_fp8_132", "idx_fp4_68", "bf16"]
 SlotZero = Literal["ordinary", "reserved"]
 SourceDtype = Literal["f32", "bf16"]
 StateDtype = Literal["f32", "bf16"]
@@ -60,7 +60,7 @@ def decode(
     record: Record = None,
     dialect: Dialect = "e4m3fn",
     fp8_max: Fp8Max = "writer",
-    floor: Floor = "amax_1e4",
+    floor: Floor = "record",
     quant_source: QuantSource = "bf16",
     hadamard: Hadamard = "off",
     slot_zero: SlotZero = "ordinary",
@@ -98,7 +98,7 @@ def finish_pooled(
     record: Record = None,
     dialect: Dialect = "e4m3fn",
     fp8_max: Fp8Max = "writer",
-    floor: Floor = "amax_1e4",
+    floor: Floor = "record",
     quant_source: QuantSource = "bf16",
     hadamard: Hadamard = "off",
     slot_zero: SlotZero = "ordinary",
@@ -123,7 +123,7 @@ def online_decode(
     record: Record = None,
     dialect: Dialect = "e4m3fn",
     fp8_max: Fp8Max = "writer",
-    floor: Floor = "amax_1e4",
+    floor: Floor = "record",
     quant_source: QuantSource = "bf16",
     hadamard: Hadamard = "off",
     slot_zero: SlotZero = "ordinary",
@@ -148,7 +148,7 @@ def online_prefill(
     record: Record = None,
     dialect: Dialect = "e4m3fn",
     fp8_max: Fp8Max = "writer",
-    floor: Floor = "amax_1e4",
+    floor: Floor = "record",
     quant_source: QuantSource = "bf16",
     hadamard: Hadamard = "off",
     slot_zero: SlotZero = "ordinary",
@@ -228,7 +228,7 @@ def prefill(
     record: Record = None,
     dialect: Dialect = "e4m3fn",
     fp8_max: Fp8Max = "writer",
-    floor: Floor = "amax_1e4",
+    floor: Floor = "record",
     quant_source: QuantSource = "bf16",
     hadamard: Hadamard = "off",
     slot_zero: SlotZero = "ordinary",

@@ -13,10 +13,12 @@ from dsv4gen.base.errors import VerifyError
 from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference import compress, compress_state
 from dsv4gen.reference.compress import Geometry
-from dsv4gen.reference.compress_case import check_pool
+from dsv4gen.reference.compress_case import FOUR, MANY, check_pool
 from dsv4gen.reference.compress_edges import edge_cases, fp4_ties, stored_case
 from dsv4gen.reference.compress_plan import Extend, PagedRing, RequestRing, Ring, decode_plan, prefill_plan, unpack
+from dsv4gen.reference.compress_stage_cases import finish_case
 from dsv4gen.reference.compress_store import check_stored
+from dsv4gen.reference.compress_v41 import LAYOUTS
 from dsv4gen.reference.compress_world import Options, World, finished, make_world
 
 Check = Callable[[InterpreterWorker, Path], None]
@@ -36,6 +38,7 @@ def quantizer_bytes(worker: InterpreterWorker, module: Path) -> None:
         rows[:, 448:] = rows[:, 448:].nan_to_num(nan=1.5, posinf=torch.inf, neginf=-torch.inf)
         options = Options("pool", "interleaved", "v4_584", dialect, fp8_max, floor, source)
         _store_exactly(worker, module, rows, options)
+    rows_of_v41 = torch.cat([every.view(-1, 512)[::16], hard])
     narrow = rows.view(-1, 128)[::3].contiguous()
     _store_exactly(worker, module, narrow, Options(record="idx_fp8_132", floor="amax_1e12"))
     _store_exactly(worker, module, rows[:4], Options(record="bf16"))
@@ -44,6 +47,8 @@ def quantizer_bytes(worker: InterpreterWorker, module: Path) -> None:
     for choice in ("even", "zero"):
         options = Options(record="idx_fp4_68", fp4_ties=choice, quant_source="f32")
         _store_exactly(worker, module, torch.cat([fp4_ties(), narrow]), options)
+    for record in LAYOUTS:
+        _store_exactly(worker, module, rows_of_v41, Options(record=record))
     for case in edge_cases():
         worker.call(module, case.op, **dict(case.arguments))  # type: ignore[arg-type]
         case.check()
@@ -53,6 +58,15 @@ def _store_exactly(worker: InterpreterWorker, module: Path, rows: Tensor, option
     case = stored_case("rows", rows, options)
     worker.call(module, case.op, **dict(case.arguments))  # type: ignore[arg-type]
     case.check()
+
+
+def records_of_v41(worker: InterpreterWorker, module: Path) -> None:
+    """Whole rows quantised, rounded before the rotation and behind it: every record, by decode and prefill plans."""
+    for geometry, decode in ((FOUR, True), (MANY, False)):
+        for record in LAYOUTS:
+            case = finish_case(geometry, decode=decode, options=Options(record=record))
+            worker.call(module, case.op, **dict(case.arguments))  # type: ignore[arg-type]
+            case.check()
 
 
 def pooling(worker: InterpreterWorker, module: Path) -> None:
@@ -290,6 +304,7 @@ CHECKS: Mapping[str, Check] = {
     check.__name__: check
     for check in (
         quantizer_bytes,
+        records_of_v41,
         pooling,
         pooled_input,
         plan_builders,

@@ -68,7 +68,24 @@ def test_the_tile_of_few_rows_covers_every_dimension(monkeypatch: pytest.MonkeyP
     assert constants["ROWS"] * constants["DIMS"] == 4 * 32 * constants["num_warps"]
 
 
-def test_the_floor_of_fp4_goes_with_fp4() -> None:
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"floor": "amax_fp4"}, "floor='amax_fp4' does not go with record 'v4_584'"),
+        ({"floor": "amax_1e4", "record": "v41_288"}, "floor='amax_1e4' does not go with record 'v41_288'"),
+        ({"dialect": "e4m3fnuz", "record": "v41_288_inline"}, "record 'v41_288_inline' with dialect 'e4m3fnuz'"),
+    ],
+)
+def test_what_goes_with_no_record(chosen: dict[str, str], message: str) -> None:
     given = {name: value for name, value in arguments(1).items() if name not in ("state", "source", "bias")}
-    with pytest.raises(ArgumentError, match=r"floor='amax_fp4' does not go with record 'v4_584'"):
-        loaded(module("sm_90")).finish_pooled(**given, pooled=torch.zeros(1, 512), decode=True, floor="amax_fp4")
+    with pytest.raises(ArgumentError, match=message):
+        loaded(module("sm_90")).finish_pooled(**given, pooled=torch.zeros(1, 512), decode=True, **chosen)
+
+
+@pytest.mark.parametrize("record", ["v41_528", "v41_288", "v41_528_inline", "v41_288_inline"])
+def test_records_of_v41_are_for_heads_of_512(record: str) -> None:
+    given = {name: value for name, value in arguments(1).items() if name not in ("state", "source", "bias", "weight")}
+    with pytest.raises(ArgumentError, match="does not go with head dimension 128"):
+        loaded(module("sm_90")).finish_pooled(
+            **given, weight=torch.zeros(128), pooled=torch.zeros(1, 128), decode=True, record=record
+        )

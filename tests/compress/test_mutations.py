@@ -38,6 +38,9 @@ MUTATIONS = {
     "round_half_up": ("quantizer_bytes",),  # B11
     "fp4_ties_up": ("quantizer_bytes",),
     "fp4_floor_doubled": ("quantizer_bytes",),
+    "v41_rounded_once": ("records_of_v41",),
+    "v41_split_always": ("quantizer_bytes", "records_of_v41"),
+    "v41_scale_unrounded": ("quantizer_bytes", "records_of_v41"),
     "swapped_nibbles": ("quantizer_bytes",),
     "scale_rounded_down": ("quantizer_bytes", "first_group"),
     "logical_slots": ("plan_builders",),  # B12
@@ -71,7 +74,7 @@ TEMPLATES = (
     "triton/compress_plan.py.jinja", "triton/compress_v1.py.jinja", "triton/compress_calls.py.jinja",
     "triton/compress_host.py.jinja",
     "macros/pool.py.jinja", "macros/norm.py.jinja", "macros/rope.py.jinja", "macros/store.py.jinja",
-    "macros/store_fp4.py.jinja",
+    "macros/store_fp4.py.jinja", "macros/store_v41.py.jinja",
 )  # fmt: skip
 
 
