@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 from dsv4gen.base.errors import DsvError, VerifyError  # noqa: E402
 from dsv4gen.reference.compress_store import page_bytes  # noqa: E402
 from tests.compress.checks import CHECKS  # noqa: E402
+from tests.device.card import require_card  # noqa: E402
 from tests.device.run_sparse_decode import generated, on_card  # noqa: E402
 
 #: needs memory that is free until touched
@@ -101,4 +102,5 @@ def check(module: ModuleType) -> bool:
 
 
 if __name__ == "__main__":
+    require_card()
     sys.exit(0 if check(generated("compress")) else 1)

@@ -1,6 +1,6 @@
 """Check and time the generated indexer_logits module on a CUDA card; run by hand, not collected by pytest.
 
-    python tests/device/run_indexer_logits.py [check] [bench] [--batches 1,16,64,128] [--widths 4096,16384]
+    python tests/device/run_indexer_logits.py [check|bench] [--batches 1,16,64,128] [--widths 4096,16384]
 
 Needs `generated/sm_90` (dsv4gen build --target sm_90) and nothing but torch and triton. `check` compares with the
 reference; `bench` times both ways to sum, and torch in eager mode, over keys that rotate past the L2. A table goes to
@@ -36,6 +36,7 @@ from dsv4gen.reference.indexer_logits_cases import (  # noqa: E402
     quantised_queries,
     store_keys,
 )
+from tests.device.card import require_card  # noqa: E402
 from tests.device.run_sparse_decode import generated, on_card  # noqa: E402
 
 READ_RATE = 4.55e12
@@ -255,19 +256,20 @@ def bench(module: ModuleType, cells: Sequence[tuple[str, tuple[int, ...]]]) -> l
 def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("steps", nargs="*", default=["check", "bench"], choices=["check", "bench"])
+    parser.add_argument("step", nargs="?", choices=["check", "bench"], help="both without it")
     parser.add_argument("--batches", default="1,16,64,128")
     parser.add_argument("--widths", default="4096,16384,65536,131072")
     parser.add_argument("--ops", default="decode,prefill")
     parser.add_argument("--cells", default="", help="BATCHxWIDTH,... instead of all combinations")
     options = parser.parse_args()
+    require_card()
     batches, widths = ([int(word) for word in text.split(",")] for text in (options.batches, options.widths))
     decodes = [(batch, width) for batch in batches for width in widths]
     if options.cells:
         decodes = [(int(a), int(b)) for a, b in (cell.split("x") for cell in options.cells.split(","))]
     module = generated("indexer_logits")
-    right = check(module) if "check" in options.steps else True
-    if "bench" in options.steps:
+    right = check(module) if options.step != "bench" else True
+    if options.step != "check":
         cells = [("decode", shape) for shape in decodes] + [("prefill", shape) for shape in PREFILLS]
         rows = bench(module, [(op, shape) for op, shape in cells if op in options.ops.split(",")])
         target = Path(os.environ.get("OUT", "."), "indexer_logits.json")

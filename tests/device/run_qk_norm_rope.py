@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from dsv4gen.base.errors import DsvError, VerifyError  # noqa: E402
 from dsv4gen.reference.compress_store import page_bytes  # noqa: E402
+from tests.device.card import require_card  # noqa: E402
 from tests.device.run_sparse_decode import generated  # noqa: E402
 from tests.qk_norm_rope.checks import CHECKS  # noqa: E402
 
@@ -159,5 +160,6 @@ def check(module: ModuleType) -> bool:
 
 
 if __name__ == "__main__":
+    require_card()
     torch.manual_seed(0)
     sys.exit(0 if check(generated("qk_norm_rope")) else 1)

@@ -26,6 +26,7 @@ from dsv4gen.reference.compare import check_attention, check_exact, check_lse  #
 from dsv4gen.reference.gather_dequant import V4  # noqa: E402
 from dsv4gen.reference.sparse_decode import Scope, attend  # noqa: E402
 from dsv4gen.reference.sparse_decode_cases import SCALE, Case, build_case, fill_pool  # noqa: E402
+from tests.device.card import require_card  # noqa: E402
 
 
 def generated(family: str) -> ModuleType:
@@ -130,4 +131,5 @@ def check(module: ModuleType) -> bool:
 
 
 if __name__ == "__main__":
+    require_card()
     sys.exit(0 if check(generated("sparse_decode")) else 1)

@@ -27,6 +27,7 @@ import torch  # noqa: E402
 
 from dsv4gen.runtime import compilers, driver_backend  # noqa: E402
 from tests.device import topk_checks, topk_costs, topk_distributions, topk_matrix, topk_split  # noqa: E402
+from tests.device.card import require_card  # noqa: E402
 
 
 def main() -> int:
@@ -35,6 +36,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer shapes and processes")
     parser.add_argument("--only", nargs="*", default=[""], help="only parts whose name holds one of these words")
     options = parser.parse_args()
+    require_card()
     torch.manual_seed(0)
     report: dict[str, Any] = {"machine": machine(), "checks": {}, "costs": {}}
     print("  ".join(f"{name}: {value}" for name, value in report["machine"].items()))
