@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
+TOPK_CHECKS = ("capture", "results", "empty", "thread", "graph", "streams", "compile", "opcheck", "target", "matrix")
 FAMILIES = ("topk", "sparse_decode", "gather_dequant", "compress", "qk_norm_rope", "indexer_logits")
 
 
@@ -39,9 +40,8 @@ def script(name: str, *words: str) -> tuple[str, ...]:
 def parts(out: Path) -> list[Part]:
     """All of it, what is judged by right or wrong before what is timed."""
     checks = [
-        Part(
-            "topk-checks", script("run_topk", "--only", "capture", "replay", "stream", "matrix", "option", "split"), 420
-        ),
+        Part("topk-checks", script("run_topk", "--only", *TOPK_CHECKS), 420),
+        Part("topk-options", script("run_topk", "--only", "options", "split rows"), 240),
         Part("topk-race", script("run_topk", "--only", "race"), 300),
         *(Part(f"{name}-checks", script(f"run_{name}"), 240) for name in ("sparse_decode", "compress", "qk_norm_rope")),
         Part("indexer_logits-checks", script("run_indexer_logits", "check"), 240),
