@@ -52,8 +52,8 @@ class Service:
         self.segments: dict[int, Tensor] = {}
 
     def describe(self) -> list[str]:
-        """What the client should know of this worker, such as versions."""
-        raise NotImplementedError
+        """What the client should know of this worker, such as versions; nothing of a plain one."""
+        return []
 
     def enter(self, request: Mapping[str, Json], tensors: Mapping[str, TensorReference]) -> None:
         """Called before a function runs, with the tensors of its arguments by name (or position)."""
