@@ -100,6 +100,11 @@ def _cell(
     return Cell(name, group, entry["op"], chosen, ordered, floors["bytes"], floors["flops"])
 
 
+def option_defaults(family: Json) -> dict[str, str]:
+    """Every option with its default."""
+    return {name: option["default"] for name, option in family["options"].items()}
+
+
 def changed_options(options: Mapping[str, str], family: Json) -> dict[str, str]:
     """Options that are not their defaults: what a user would write."""
     return {name: value for name, value in options.items() if value != family["options"][name]["default"]}

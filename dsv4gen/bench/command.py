@@ -10,10 +10,10 @@ from typing import Any
 from dsv4gen.base.errors import LoadError, UsageError
 from dsv4gen.base.manifest import Manifest
 from dsv4gen.bench import machine
-from dsv4gen.bench.cells import Wanted, cells_of
+from dsv4gen.bench.cells import Wanted, cells_of, option_defaults
 from dsv4gen.bench.compare import NOISE, suspects
 from dsv4gen.bench.peers import names, open_peers
-from dsv4gen.bench.result import WAYS, Result, Row
+from dsv4gen.bench.result import NO_DEFAULTS, WAYS, Defaults, Result, Row
 from dsv4gen.bench.run import Bench
 from dsv4gen.bench.stopwatch import CudaStopwatch
 from dsv4gen.runtime.platform import Device
@@ -61,18 +61,21 @@ def run(
     device = f"cuda:{asked.device}"
     rates = machine.rates(stopwatch, device)
     bench = Bench(entries, _loader(dsv4gen.load, device), stopwatch, rates, device, peers, asked.ways)
+    defaults = {name: option_defaults(entry) for name, entry in entries.items()}
     started(len(cells))
     rows = bench.run(cells, progress)
     if old is not None:
-        rows = second_look(bench, old, rows, noise)
+        rows = second_look(bench, old, rows, noise, defaults)
     described = {**machine.describe(asked.device), **{name: text for name, text in versions.items() if name != "torch"}}
     digests = {name: manifest.family_digest(name) for name, manifest in manifests.items()}
-    return Result(datetime.date.today().isoformat(), described, rates, tuple(rows), missing, digests)
+    return Result(datetime.date.today().isoformat(), described, rates, tuple(rows), missing, digests, defaults)
 
 
-def second_look(bench: Bench, old: Result, rows: Sequence[Row], noise: float) -> list[Row]:
+def second_look(
+    bench: Bench, old: Result, rows: Sequence[Row], noise: float, defaults: Defaults = NO_DEFAULTS
+) -> list[Row]:
     """Rows with those that look slower timed again without peers; the faster of both times stays."""
-    again = {row.cell.key: replace(bench, peers={}).row(row.cell) for row in suspects(old, rows, noise)}
+    again = {row.cell.key: replace(bench, peers={}).row(row.cell) for row in suspects(old, rows, noise, defaults)}
 
     def better(row: Row) -> Row:
         other = again.get(row.cell.key)

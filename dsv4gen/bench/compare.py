@@ -7,10 +7,10 @@ a cell's own replays spread on top of that. So a cell has changed beyond the lar
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsv4gen.bench.cells import Cell
-from dsv4gen.bench.result import WAYS, Result, Row
+from dsv4gen.bench.result import NO_DEFAULTS, WAYS, Defaults, Result, Row
 from dsv4gen.bench.stopwatch import Timing
 
 NOISE = 0.03
@@ -68,9 +68,12 @@ class Comparison:
 
 
 def compare(old: Result, new: Result, noise: float = NOISE) -> Comparison:
-    """Compare by cells; what was not timed on one side is no change."""
-    before = {row.cell.key: row for row in old.rows if not row.problem}
-    after = {row.cell.key: row for row in new.rows}
+    """Compare by cells; what was not timed on one side is no change.
+
+    A cell that does not name an option, because its family got or lost that since, was timed at the option's default.
+    """
+    before, after = _by_key(old.rows, new.defaults), _by_key(new.rows, old.defaults)
+    before = {key: row for key, row in before.items() if not row.problem}
     both = [(before[key], row) for key, row in after.items() if key in before]
     return Comparison(
         tuple(_change(was, row, noise) for was, row in both if not row.problem),
@@ -81,11 +84,21 @@ def compare(old: Result, new: Result, noise: float = NOISE) -> Comparison:
     )
 
 
-def suspects(old: Result, rows: Sequence[Row], noise: float = NOISE) -> list[Row]:
-    """Rows that look slower: worth a second look before anyone is told."""
-    before = {row.cell.key: row for row in old.rows if not row.problem}
-    found = [row for row in rows if row.cell.key in before and not row.problem]
-    return [row for row in found if _change(before[row.cell.key], row, noise).verdict == "slower"]
+def suspects(old: Result, rows: Sequence[Row], noise: float = NOISE, defaults: Defaults = NO_DEFAULTS) -> list[Row]:
+    """Rows that look slower: worth a second look before anyone is told; `defaults` are those of the rows' families."""
+    before = {key: row for key, row in _by_key(old.rows, defaults).items() if not row.problem}
+    after = {key: row for key, row in _by_key(rows, old.defaults).items() if not row.problem}
+    both = [(before[key], row) for key, row in after.items() if key in before]
+    return [row for was, row in both if _change(was, row, noise).verdict == "slower"]
+
+
+def _by_key(rows: Sequence[Row], others: Defaults) -> dict[tuple[object, ...], Row]:
+    """Rows by key, with the options that only the other side has at their defaults."""
+    return {_completed(row.cell, others.get(row.cell.family, {})).key: row for row in rows}
+
+
+def _completed(cell: Cell, defaults: Mapping[str, str]) -> Cell:
+    return replace(cell, options={**defaults, **cell.options})
 
 
 def _change(old: Row, new: Row, noise: float) -> Change:

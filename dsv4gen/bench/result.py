@@ -20,6 +20,9 @@ KIND = "dsv4gen bench"
 #: ways of timing, the first is what comparisons use
 WAYS = ("chained", "isolated", "eager")
 Timings = Mapping[str, Timing]
+#: options by family, each with its default
+Defaults = Mapping[str, Mapping[str, str]]
+NO_DEFAULTS: Defaults = {}
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Result:
         machine: the card and versions; those of peers too.
         missing: peers that are not installed, with the reason.
         digests: what was timed: `Manifest.family_digest` by family.
+        defaults: what options that a later family has, or no longer has, stood at here.
     """
 
     date: str
@@ -65,6 +69,7 @@ class Result:
     rows: tuple[Row, ...]
     missing: Mapping[str, str] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
+    defaults: Defaults = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

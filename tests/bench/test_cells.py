@@ -79,7 +79,7 @@ def test_sets_exceed_the_cache_within_reason(size: int, cache: int, most: int, s
     ("words", "status", "message"),
     [
         (["bench", "topk"], 3, "no GPU number 0"),
-        (["bench", "topkk"], 3, "no family 'topkk'"),
+        (["bench", "topkk"], 2, "no family 'topkk'"),
         (["bench", "topk", "k"], 2, "not KEY=VALUE"),
         (["bench", "topk", "--list", "none"], 2, "no list of shapes"),
         (["bench", "topk", "--peers", "none,torch"], 2, "excludes every other"),

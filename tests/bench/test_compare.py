@@ -13,7 +13,7 @@ import pytest
 
 from dsv4gen.base.errors import UsageError
 from dsv4gen.bench.command import second_look
-from dsv4gen.bench.compare import compare
+from dsv4gen.bench.compare import compare, suspects
 from dsv4gen.bench.peers import plain_torch
 from dsv4gen.bench.result import Result, Row, read_result
 from dsv4gen.bench.show import family_table, show, show_comparison, summary
@@ -35,8 +35,8 @@ def result(*times: float, spread: float = 0.005, device: str = "card") -> Result
 def test_json_round_trip(tmp_path: Path) -> None:
     bench = make_bench(Clock(), peers={"torch": plain_torch})
     rows = tuple(bench.run([*CELLS, *small_cells(k=700)]))
-    missing, digests = {"sglang": "not installed"}, {"topk": "0a"}
-    found = Result("2026-01-02", {"device": "card"}, RATES, rows, missing, digests)
+    missing, digests, defaults = {"sglang": "not installed"}, {"topk": "0a"}, {"topk": {"mode": "page_table"}}
+    found = Result("2026-01-02", {"device": "card"}, RATES, rows, missing, digests, defaults)
     found.write(tmp_path / "a.json")
     assert read_result(tmp_path / "a.json") == found
 
@@ -112,6 +112,35 @@ def test_what_broke_or_is_missing_is_named() -> None:
     assert not found.passed
     assert compare(new, old).added == (CELLS[2],)
     assert compare(old, result(10, 20, 30, device="other")).differences == (("device", "card", "other"),)
+
+
+def without_option(found: Result, name: str) -> Result:
+    """The result as a family without the option would have given it, in a file of before defaults were written."""
+    rows = [
+        replace(row, cell=replace(row.cell, options={key: v for key, v in row.cell.options.items() if key != name}))
+        for row in found.rows
+    ]
+    return replace(found, rows=tuple(rows), defaults={})
+
+
+def test_a_family_that_got_an_option_compares_with_times_of_before(tmp_path: Path) -> None:
+    new = replace(result(10, 24, 30), defaults={"topk": {"tie_break": "none"}})
+    without_option(result(10, 20, 30), "tie_break").write(tmp_path / "old.json")
+    old = read_result(tmp_path / "old.json")
+    found = compare(old, new)
+    assert [change.verdict for change in found.changes] == ["same", "slower", "same"]
+    assert found.missing == found.added == ()
+    assert [row.cell for row in suspects(old, new.rows, defaults=new.defaults)] == [new.rows[1].cell]
+    lost = compare(new, old)
+    assert [change.verdict for change in lost.changes] == ["same", "faster", "same"]
+
+
+def test_another_choice_of_a_new_option_is_another_cell() -> None:
+    cells = [replace(row.cell, options={**row.cell.options, "tie_break": "small"}) for row in result(10, 20, 30).rows]
+    rows = tuple(replace(row, cell=cell) for row, cell in zip(result(10, 20, 30).rows, cells, strict=True))
+    new = replace(result(), rows=rows, defaults={"topk": {"tie_break": "none"}})
+    found = compare(without_option(result(10, 20, 30), "tie_break"), new)
+    assert (found.changes, len(found.missing), len(found.added)) == ((), 3, 3)
 
 
 def test_slow_cells_are_timed_again_and_the_faster_time_counts() -> None:
