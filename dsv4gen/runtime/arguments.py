@@ -91,9 +91,11 @@ def _tensor_names(table: CallTable) -> list[str]:
 
 def _problems(table: CallTable, values: Values, on_cuda: bool, bound: Bound) -> Iterator[str]:
     good: list[TensorRule] = []
+    unsaid = {name for name in table.required_numbers if not _is_number(values.get(name), integral=True)}
     for rule in (*table.inputs, *table.outputs):
         found = _tensor_problem(rule, values.get(rule.name))
         if found:
+            unsaid |= {tree for tree in rule.shape if isinstance(tree, str)}
             yield found
         elif values.get(rule.name) is not None:
             good.append(rule)
@@ -101,8 +103,9 @@ def _problems(table: CallTable, values: Values, on_cuda: bool, bound: Bound) -> 
     yield from _number_problems(table, values, bound)
     yield from _device_problems(good, values, on_cuda)
     shown = set(bound.sizes)
-    for axis in table.axes:
-        bound.sizes.setdefault(axis.name, 0)
+    # A size that only a wrong argument would say stays unknown: what depends on it is no mistake of its own.
+    for name in (axis.name for axis in table.axes if axis.name not in unsaid):
+        bound.sizes.setdefault(name, 0)
     for rule in good:
         yield from _layout_problems(table, rule, values[rule.name], bound)
     yield from _range_problems(table, bound, shown)
@@ -179,7 +182,7 @@ def _device_problems(good: list[TensorRule], values: Values, on_cuda: bool) -> I
 
 def _layout_problems(table: CallTable, rule: TensorRule, tensor: Any, bound: Bound) -> Iterator[str]:
     for position, tree in enumerate(rule.shape):
-        expected = bound.sizes[tree] if isinstance(tree, str) else _evaluate(tree, table, bound)
+        expected = bound.sizes.get(tree) if isinstance(tree, str) else _evaluate(tree, table, bound)
         found = int(tensor.shape[position])
         if expected is not None and found != expected:
             text = rule.shape_text.split(", ")[position] if isinstance(tree, str) else f"[{rule.shape_text}]"
@@ -188,7 +191,7 @@ def _layout_problems(table: CallTable, rule: TensorRule, tensor: Any, bound: Bou
     for position, stride in enumerate(rule.strides):
         expected = stride if isinstance(stride, int) else bound.sizes.get(stride, bound.strides.get(stride))
         found = int(tensor.stride(position))
-        if found != expected and tensor.shape[position] > 1:
+        if expected is not None and found != expected and tensor.shape[position] > 1:
             yield (
                 f"{rule.name} has stride {found} in dimension {position}; {expected} is needed, "
                 "which .contiguous() would give"

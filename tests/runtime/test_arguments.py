@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -58,6 +59,17 @@ def test_several_mistakes_are_named_at_once() -> None:
     with pytest.raises(ArgumentError) as caught:
         dsv4gen.load("demo")(_wide().double(), torch.zeros(4, dtype=torch.int32), scale=None)
     assert all(text in str(caught.value) for text in ("data is float64", "out is int32", "scale is missing"))
+
+
+@pytest.mark.usefixtures("cuda", "host")
+@pytest.mark.usefixtures("generated")
+@pytest.mark.parametrize("data", [_wide().double(), torch.zeros(4), [[1.0]]])
+def test_what_follows_from_a_mistake_is_not_named_as_another(data: Any) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        dsv4gen.load("demo")(data=data, out=torch.zeros(4), scale=1.0)
+    said = caught.value.message.replace("[rows, width]", "")
+    assert said.startswith("demo.run: data ")
+    assert not {"out", "rows", "width"} & set(re.split(r"\W+", said))
 
 
 @pytest.mark.usefixtures("cuda", "host")
