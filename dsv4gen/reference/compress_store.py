@@ -22,6 +22,7 @@ from dsv4gen.base.errors import ArgumentError, VerifyError, did_you_mean
 from dsv4gen.reference import compress_v41, fp8
 from dsv4gen.reference.compress import ROPE
 from dsv4gen.reference.gather_dequant import V4
+from dsv4gen.reference.pages import require_room
 
 #: values of e2m1 codes 0-7, and the largest
 FP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -168,7 +169,12 @@ def addresses(slots: Tensor, page_size: int, record: str, head_dim: int) -> tupl
 
 
 def store_rows(pool: Tensor, page_size: int, slots: Tensor, rows: Tensor, record: str, quant: Quantizer) -> Tensor:
-    """Write rows into a pool uint8 [pages, bytes] and return the bytes written, bool of the pool's shape."""
+    """Write rows into a pool uint8 [pages, bytes] and return the bytes written, bool of the pool's shape.
+
+    Raises:
+        ArgumentError: pages that do not hold as many records.
+    """
+    require_room(pool, page_size, record_bytes(record, rows.shape[1]))
     keep = (slots >= 0) & (slots < pool.shape[0] * page_size)
     data, scales = encode_rows(rows[keep], record, quant)
     page, data_start, scale_start = addresses(slots[keep], page_size, record, rows.shape[1])

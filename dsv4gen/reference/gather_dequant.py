@@ -15,6 +15,7 @@ from torch import Tensor
 
 from dsv4gen.base.errors import ArgumentError
 from dsv4gen.reference import fp8
+from dsv4gen.reference.pages import require_room
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,11 @@ def load_tokens(pool: Tensor, page_size: int, slots: Tensor, dialect: fp8.Dialec
 
     A product is exact where bfloat16 can hold it, rounds to nearest even among bfloat16's subnormals, and is
     infinite above its range; the rope part keeps its bits.
+
+    Raises:
+        ArgumentError: pages that do not hold as many tokens.
     """
+    require_room(pool, page_size, layout.data_row + layout.scale_row)
     slots = slots.to(torch.int64)
     page, row = slots // page_size, slots % page_size
     data = pool[page[:, None], row[:, None] * layout.data_row + torch.arange(layout.data_row)]

@@ -40,6 +40,8 @@ class RotaryTable:
     def at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosine and sine per pair, float64 [n, 32] each; 1 and 0 for a position outside the table."""
         known = ((positions >= 0) & (positions < self.cosines.shape[0]))[:, None]
+        if not known.any():
+            return torch.ones(len(positions), ROPE // 2).double(), torch.zeros(len(positions), ROPE // 2).double()
         rows = torch.where(known[:, 0], positions.long(), 0)
         table = self.cosines[rows].double()
         if self.layout == "interleaved":

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dsv4gen.base.errors import ArgumentError
 from dsv4gen.reference.compress_store import quantizer, store_rows
-from dsv4gen.reference.qk_norm_rope import RotaryTable, keys, query_heads, rms_norm
+from dsv4gen.reference.qk_norm_rope import ROPE, RotaryTable, keys, query_heads, rms_norm
 
 Values = Mapping[str, Any]
 Options = Mapping[str, str]
@@ -22,12 +23,16 @@ def run(op: str, values: Values, options: Options) -> None:
         op: an op of the family.
         values: tensors and numbers by name; those that a call leaves out are None or absent.
         options: every compile-time option.
+
+    Raises:
+        ArgumentError: tensors that do not go together, heads that cannot be rotated, or pages that are too small.
     """
     if op == "qk_norm":
         for name in ("q", "k"):
             normed = rms_norm(values[name].cpu(), _host(values, f"{name}_weight"), float(values["eps"]))
             values[f"{name}_out"].copy_(normed)
         return
+    _check(op, values, options)
     table = RotaryTable(options["table"], values["cosines"].cpu(), _host(values, "sines"))
     positions = values["positions"].cpu()
     heads = _heads(values)
@@ -41,6 +46,45 @@ def run(op: str, values: Values, options: Options) -> None:
         if values.get("kv_out") is not None:
             values["kv_out"].copy_(rows)
         _store(values, options, rows)
+
+
+def _check(op: str, values: Values, options: Options) -> None:
+    """What the tensors' own shapes do not say: the same rules as those of the generated launchers."""
+    given = {name for name, value in values.items() if value is not None}
+    if "q_weight" in given and options["q_norm"] == "off":
+        raise ArgumentError("q_weight is given with q_norm='off'", remedy="leave it out, or normalise")
+    if op == "q_norm_rope":
+        _check_rotated(int(values["q"].shape[2]))
+    if op == "qk_norm_rope_store":
+        _check_queries(given, values)
+    two = options["table"] == "two"
+    columns = ROPE // 2 if two else ROPE
+    if values["cosines"].shape[1] != columns:
+        raise ArgumentError(
+            f"cosines: shape {tuple(values['cosines'].shape)} with table={options['table']!r}",
+            remedy=f"rows of {columns} angles",
+        )
+    if two != ("sines" in given):
+        raise ArgumentError(
+            f"sines are {'missing' if two else 'given'} with table={options['table']!r}",
+            remedy="layout two takes sines, the others have them in cosines",
+        )
+
+
+def _check_rotated(head_dim: int) -> None:
+    if head_dim < ROPE or head_dim & (head_dim - 1):
+        remedy = f"a power of two from {ROPE} on, or qk_norm, which rotates nothing"
+        raise ArgumentError(f"heads of {head_dim} dimensions", remedy=remedy)
+
+
+def _check_queries(given: set[str], values: Values) -> None:
+    if {"q", "partials"} <= given:
+        raise ArgumentError("q and partials are both given", remedy="partials are instead of q")
+    if bool({"q", "partials"} & given) != ("q_out" in given):
+        is_there = "given" if "q_out" in given else "missing"
+        raise ArgumentError(f"q_out is {is_there}", remedy="queries and q_out go together; q_out=q is in place")
+    if "partials" in given and not values["partials"].shape[0]:
+        raise ArgumentError("partials have no splits", remedy="at least one split of [tokens, heads, head_dim]")
 
 
 def _host(values: Values, name: str) -> Tensor | None:
