@@ -16,7 +16,7 @@ from typing import Any
 
 from dsv4gen.base.errors import ManifestError, Place
 
-SCHEMA = 3
+SCHEMA = 4
 FILE_NAME = "manifest.json"
 
 

@@ -16,7 +16,7 @@ targets_option = click.option(
 families_option = click.option(
     "--family", "-f", "families", multiple=True, metavar="F", help="Family; repeatable; default all."
 )
-op_option = click.option("--op", help="Operation of the family; default: its main one, the spec's first.")
+op_option = click.option("--op", help="Operation of the family; default: its main one.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for other programs.")
 
 

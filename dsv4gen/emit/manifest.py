@@ -76,6 +76,7 @@ def family_json(plan: FamilyPlan) -> Json:
             "choices": list(plan.variants.choices),
             "default": plan.variants.default,
         },
+        "main": plan.main,
         "ops": {op.name: _op_json(op) for op in plan.ops},
         "kernels": {kernel.name: _kernel_json(kernel) for kernel in plan.kernels},
         "proofs": [{"subject": row.subject, "cells": list(row.proof.row())} for row in plan.proofs],

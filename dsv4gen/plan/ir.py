@@ -234,6 +234,7 @@ class FamilyPlan:
     constants: Mapping[str, int]
     options: tuple[Option, ...]
     variants: Variants
+    main: str
     ops: tuple[Op, ...]
     kernels: tuple[Kernel, ...]
     proofs: tuple[Proof, ...]

@@ -47,6 +47,7 @@ def make_plan(loaded: Loaded[FamilySpec], record: TargetRecord, tuning: Loaded[T
         constants=dict(spec.constants),
         options=tuple(Option(name, o.choices, o.default, o.doc) for name, o in spec.options.items()),
         variants=_variants(reader),
+        main=spec.main or next(iter(spec.ops)),
         ops=ops,
         kernels=tuple(kernels),
         proofs=tuple(proofs),

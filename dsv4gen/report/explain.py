@@ -87,7 +87,7 @@ def explain_shape(
     """
     manifest = _fresh_manifest(family, target)
     entry = manifest.families[family]
-    op = op or next(iter(entry["ops"]))
+    op = op or entry["main"]
     if op not in entry["ops"]:
         raise UsageError(f"{family} has no op {op!r}{did_you_mean(op, entry['ops'])}")
     sizes = with_facts(entry, op, shape, usual_facts(manifest))
@@ -121,7 +121,7 @@ def explain_shape(
 def _floor(entry: Mapping[str, Any], op: str, names: Mapping[str, Any]) -> tuple[int | None, str]:
     """The bytes that a call of the op moves at least, with their formula; or None, with the reason."""
     lists = [shapes for shapes in entry["bench"].values() if shapes["op"] == op]
-    if not lists and op != next(iter(entry["ops"])):
+    if not lists and op != entry["main"]:
         return None, f"the spec states none for {op}"
     formula = (lists[0] if lists else entry)["floors"]["bytes"]
     missing = sorted({name for name in names_json(formula["tree"]) if name not in names})

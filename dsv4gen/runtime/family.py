@@ -44,7 +44,7 @@ class GeneratedFamily:
         """Which launches a call with this shape makes, and why not others; needs no GPU."""
         manifest = self.manifest
         entry = manifest.families[self.name]
-        name = op or next(iter(entry["ops"]))
+        name = op or entry["main"]
         sizes = with_facts(entry, name, shape, usual_facts(manifest))
         return decide(self.name, entry, manifest.target["name"], name, sizes, options or {})
 

@@ -142,7 +142,7 @@ def explain(
         else _accept_device(family, platform.device_index(device), platform.current())
     )
     entry = accepted.manifest.families[family]
-    name = op or next(iter(entry["ops"]))
+    name = op or entry["main"]
     if name not in entry["ops"]:
         raise unknown_op(family, name, entry["ops"])
     options = {key: value for key, value in shape.items() if isinstance(value, str)}

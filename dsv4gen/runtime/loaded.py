@@ -106,7 +106,7 @@ class LoadedOp:
 
 
 class LoadedFamily:
-    """A family on one target or device with chosen options; calling it calls its first op."""
+    """A family on one target or device with chosen options; calling it calls its main op."""
 
     def __init__(
         self, name: str, backend: Backend, entry: Mapping[str, Any], options: Mapping[str, str], use: Use
@@ -116,11 +116,11 @@ class LoadedFamily:
         self.options = dict(options)
         tables = {op: make_table(name, entry, op, options) for op in entry["ops"]}
         self.ops = {op: LoadedOp(backend, entry, table, options, use) for op, table in tables.items()}
-        self._first = next(iter(self.ops.values()))
+        self._main = self.ops[entry["main"]]
         self.__doc__ = "\n\n".join(op.__doc__ or "" for op in self.ops.values())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._first(*args, **kwargs)
+        return self._main(*args, **kwargs)
 
     def __getattr__(self, name: str) -> LoadedOp:
         found: LoadedOp | None = self.__dict__.get("ops", {}).get(name)
@@ -134,17 +134,17 @@ class LoadedFamily:
 
     @property
     def raw(self) -> Function:
-        """The first op's bare function."""
-        return self._first.raw
+        """The main op's bare function."""
+        return self._main.raw
 
     def op(self, name: str | None = None) -> LoadedOp:
-        """An op by name; the first one without a name.
+        """An op by name; the main one without a name.
 
         Raises:
             UnknownName: no such op.
         """
         if name is None:
-            return self._first
+            return self._main
         if name not in self.ops:
             raise unknown_op(self.name, name, self.ops)
         return self.ops[name]

@@ -291,6 +291,7 @@ class FamilySpec(Model):
         reference: the module of `dsv4gen.reference` that defines what is right.
         constants: numbers that expressions and the template share.
         hazards: inputs that break kernels, by the names of `dsv4gen.reference.hazards`.
+        main: the op that is meant where none is named, and whose cost `floors` state; not needed where there is one op.
         bench: named lists of shapes for `bench` and `tune`.
     """
 
@@ -303,6 +304,7 @@ class FamilySpec(Model):
     constants: Table[int] = Table({})
     options: Table[Option] = Table({})
     variants: Variants | None = None
+    main: Name | None = None
     ops: Table[Op]
     kernels: Table[Kernel]
     floors: Floors

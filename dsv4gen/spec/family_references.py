@@ -41,6 +41,10 @@ def _check_head(family: FamilySpec, findings: Findings) -> None:
     for table in ("ops", "kernels"):
         if not getattr(family, table):
             findings.add("a family needs at least one", table)
+    if family.main is not None:
+        findings.known(family.main, family.ops, "not among the ops", "main")
+    elif len(family.ops) > 1:
+        findings.add("several ops, and none is said to be meant where none is named", "ops", remedy="add `main: OP`")
     for name, option in family.options.items():
         findings.unique(option.choices, "options", name, "choices")
         findings.known(option.default, option.choices, "not among the choices", "options", name, "default")

@@ -104,11 +104,11 @@ def emulate_shape(
     if op and op not in ops:
         raise UsageError(f"{family} has no op {op!r}{did_you_mean(op, ops)}", remedy=f"ops: {', '.join(ops)}")
     if plan.language == "triton":
-        return emulate_triton(plan, record, op or plan.ops[0].name, shape, options, order)
+        return emulate_triton(plan, record, op or plan.main, shape, options, order)
     cases = importlib.import_module(f"dsv4gen.reference.{plan.reference}_cases")
     if not hasattr(cases, "shape_case"):
         raise UsageError(f"{family} has no calls by shape yet", remedy=f"run: dsv4gen verify -t {name} -f {family}")
-    case = cases.shape_case(op or plan.ops[0].name, shape, options)
+    case = cases.shape_case(op or plan.main, shape, options)
     oracle = AmdgcnFamily(plan, record)
     problem = ""
     try:

@@ -103,6 +103,15 @@ def test_a_mistake_in_a_spec_is_placed_and_nothing_is_written(copy: Copy, old: s
     assert tree_bytes(copy.generated) == before
 
 
+def test_a_family_of_several_ops_says_which_is_the_main_one(copy: Copy) -> None:
+    done = copy.run("explain", "qk_norm_rope", "-t", "gfx950", "tokens=3", "heads=4")
+    assert "qk_norm_rope.qk_norm_rope_store on gfx950" in done.stdout
+    copy.edit("specs/families/qk_norm_rope.yaml", "main: qk_norm_rope_store\n", "")
+    done = copy.run("build", "--target", "gfx950")
+    assert (done.returncode, "add `main: OP`" in done.stderr) == (2, True)
+    assert "specs/families/qk_norm_rope.yaml:" in done.stderr
+
+
 def test_a_mistake_in_a_template_is_placed_and_nothing_is_written(copy: Copy) -> None:
     copy.edit("templates/hip_cuda/topk.cu.jinja", "constexpr u32 kSign", "{{ plan.famly }}\nconstexpr u32 kSign")
     done = copy.run("build", "--target", "gfx950")

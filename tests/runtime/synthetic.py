@@ -95,6 +95,7 @@ def demo_family() -> Json:
         "constants": {"limit": 1000},
         "options": {"mode": {"choices": ["plain", "extra"], "default": "plain", "doc": "whether bias is read"}},
         "variants": {"flag": "DSV4GEN_DEMO", "choices": ["new", "old"], "default": "new"},
+        "main": "run",
         "ops": {
             "run": {
                 "summary": "out[row] = data[row, 0] * scale",

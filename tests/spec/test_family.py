@@ -28,6 +28,7 @@ def test_the_sample_is_sound(tmp_path: Path) -> None:
 
 
 BROKEN = [
+    ("hazards: [nan, inf]", "main: rnu\nhazards: [nan, inf]", "main: 'rnu' is not among the ops (did you mean 'run'?)"),
     ("default: plain", "default: plane", "options.mode.default: 'plane' is not among the choices (did you mean 'plain'?)"),
     ("[plain, mapped]", "[plain, mapped, plain]", "options.mode.choices: 'plain' is listed 2 times"),
     ("  default: v1", "  default: v3", "variants.default: 'v3' is not among the choices"),
