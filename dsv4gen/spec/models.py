@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -89,3 +89,5 @@ Text = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\n]*$")]
 
 Positive = Annotated[int, Field(gt=0)]
 Natural = Annotated[int, Field(ge=0)]
+#: M, N and K, or x, y and z.
+Tile: TypeAlias = tuple[Positive, Positive, Positive]
