@@ -42,6 +42,7 @@ TABLE: dict[str, tuple[object, ...]] = {
     "fp8.convert": ((), ("e4m3fnuz",), FN, (), FN, FN, (), FN, FN, FN, FN),
     "fp8.overflow": ("nan",) * 6 + ("saturate",) * 5,
     "matrix.fp32_default": ("ieee", "xf32", "ieee", "ieee", "ieee", "ieee", *("tf32",) * 5),
+    "matrix.fp8_sums": (None, "f32", "f32", None, "f32", "f32", None, "short", "short", "f32", "short"),
     "atomics.global_f32": ("cas", *("native",) * 10),
     "atomics.shared_f64": ("native", "native", "native", "none", "none", "none", *("native",) * 5),
     "compile.clang": ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250", *(None,) * 5),

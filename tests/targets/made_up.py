@@ -28,6 +28,7 @@ matrix:
   mark: read
   fp8: []
   dot_floor: {bf16: [1, 1, 16], fp8: null}
+  fp8_sums: null
 bf16: {source: "NONE: made up", mark: read, multiply: widened}
 fp8:
   source: "NONE: made up"
@@ -53,7 +54,7 @@ detect: {source: "NONE: made up", mark: read, capability: [13, 7]}
 unit: {source: "NONE: made up", mark: read, waves_per_simd: 12, threads: 1536, blocks: 16, blocks_multi_wave: 16}
 shared: {source: "NONE: made up", mark: read, static: 49152, block: 98304, unit: 102400}
 cluster: {source: "NONE: made up", mark: read, maximum: 8, axis_maximum: 8, use: probe}
-matrix: {source: "NONE: made up", mark: read, fp8: [], dot_floor: {fp8: null}}
+matrix: {source: "NONE: made up", mark: read, fp8: [], dot_floor: {fp8: null}, fp8_sums: null}
 fp8:
   source: "NONE: made up"
   mark: read

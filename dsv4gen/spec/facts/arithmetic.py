@@ -28,6 +28,7 @@ class Matrix(Model):
         fp8: shapes with FP8 inputs.
         dot_floor: smallest (M, N, K) of `tl.dot` that reaches them.
         fp32_default: precision of an fp32 dot unless told otherwise.
+        fp8_sums: products of FP8 inputs are added in f32, or in some 13 bits (short); null without FP8.
     """
 
     family: Literal["mfma", "wmma", "mma", "wgmma", "tcgen05"]
@@ -35,6 +36,7 @@ class Matrix(Model):
     fp8: Distinct[Tile]
     dot_floor: DotFloor
     fp32_default: Literal["ieee", "tf32", "xf32"]
+    fp8_sums: Literal["f32", "short"] | None
 
 
 class MaxFinite(Model):
