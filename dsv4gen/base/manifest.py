@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dsv4gen.base.errors import ManifestError, Place
+from dsv4gen.base.plain_data import PlainDataError
+from dsv4gen.base.plan_shape import check_manifest, check_plan
 
 SCHEMA = 4
 FILE_NAME = "manifest.json"
@@ -51,18 +53,19 @@ def json_text(value: object) -> str:
 
 
 class Plans(Mapping[str, Mapping[str, Any]]):
-    """Family name -> its plan as JSON, read from its file when first asked for."""
+    """Family name -> its plan as JSON, read from its file and checked when first asked for."""
 
-    def __init__(self, names: Iterable[str], read: Callable[[str], bytes]) -> None:
+    def __init__(self, names: Iterable[str], read: Callable[[str], bytes], folder: Path | None = None) -> None:
         self._names = tuple(sorted(names))
         self._read = read
+        self._folder = folder or Path()
         self._known: dict[str, Mapping[str, Any]] = {}
 
     def __getitem__(self, family: str) -> Mapping[str, Any]:
         if family not in self._names:
             raise KeyError(family)
         if family not in self._known:
-            self._known[family] = json.loads(self._read(plan_file(family)))
+            self._known[family] = _plan(self._folder / plan_file(family), self._read(plan_file(family)))
         return self._known[family]
 
     def __contains__(self, family: object) -> bool:
@@ -115,18 +118,22 @@ def read_manifest(folder: Path) -> Manifest:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ManifestError(f"no {FILE_NAME} in {folder}", remedy=rebuild) from None
-    except (OSError, ValueError) as error:
+    except IsADirectoryError:
+        raise ManifestError(
+            "a folder is in the manifest's place", place=Place(str(path)), remedy=_remove(path)
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
         raise ManifestError(f"unreadable manifest: {error}", place=Place(str(path)), remedy=rebuild) from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else None
         raise ManifestError(
             f"manifest schema {found!r}; this dsv4gen reads schema {SCHEMA}", place=Place(str(path)), remedy=rebuild
         )
-    wanted = {"target": dict, "families": list, "outputs": dict}
-    missing = [key for key, kind in wanted.items() if not isinstance(data.get(key), kind)]
-    if missing:
-        raise ManifestError(f"manifest without {', '.join(missing)}", place=Place(str(path)), remedy=rebuild)
-    return Manifest(data, Plans(data["families"], lambda name: _read_listed(folder, name, data["outputs"])))
+    try:
+        check_manifest(data, "")
+    except PlainDataError as error:
+        raise ManifestError(f"damaged manifest: {error}", place=Place(str(path)), remedy=rebuild) from None
+    return Manifest(data, Plans(data["families"], lambda name: _read_listed(folder, name, data["outputs"]), folder))
 
 
 def _read_listed(folder: Path, name: str, outputs: Mapping[str, str]) -> bytes:
@@ -134,19 +141,43 @@ def _read_listed(folder: Path, name: str, outputs: Mapping[str, str]) -> bytes:
     rebuild = f"run: dsv4gen build --target {folder.name}"
     try:
         data = (folder / name).read_bytes()
-    except OSError as error:
-        raise ManifestError(f"cannot read {folder / name}: {error.strerror or error}", remedy=rebuild) from error
+    except IsADirectoryError:
+        raise ManifestError(f"{folder / name} is a folder", remedy=_remove(folder / name)) from None
+    except (OSError, ValueError) as error:
+        raise ManifestError(f"cannot read {folder / name}: {error}", remedy=rebuild) from error
     if digest_bytes(data) != outputs.get(name):
         raise ManifestError(f"{folder / name} does not match its manifest", remedy=rebuild)
     return data
 
 
+def _plan(path: Path, data: bytes) -> Mapping[str, Any]:
+    """A family's plan from its file.
+
+    Raises:
+        ManifestError: no JSON, or a value that no plan has.
+    """
+    try:
+        plan = json.loads(data)
+        check_plan(plan)
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(f"damaged plan: {error}", place=Place(str(path)), remedy="run: dsv4gen build") from None
+    found: Mapping[str, Any] = plan
+    return found
+
+
+def _remove(path: Path) -> str:
+    return f"remove {path}, which dsv4gen did not make, then run: dsv4gen build --target {path.parent.name}"
+
+
 def mismatches(manifest: Manifest, folder: Path) -> Iterator[tuple[str, str]]:
-    """Files that differ from the manifest, as (name, "missing" or "edited")."""
+    """Files that differ from the manifest, as (name, "missing", "edited" or "a folder")."""
     for name, expected in sorted(manifest.outputs.items()):
         try:
             actual = digest_bytes((folder / name).read_bytes())
-        except OSError:
+        except IsADirectoryError:
+            yield name, "a folder"
+            continue
+        except (OSError, ValueError):
             yield name, "missing"
             continue
         if actual != expected:
@@ -163,5 +194,6 @@ def require_intact(manifest: Manifest, folder: Path) -> None:
     if bad:
         raise ManifestError(
             f"files in {folder} do not match their manifest: {', '.join(bad)}",
-            remedy=f"run: dsv4gen build --target {folder.name}",
+            remedy=f"{'remove what is a folder, then ' * any('(a folder)' in one for one in bad)}run: "
+            f"dsv4gen build --target {folder.name}",
         )

@@ -25,16 +25,16 @@ def from_plain(kind: type[T], value: object, where: str = "") -> T:
         PlainDataError: a missing or unknown key, another type, or a number that is not finite.
     """
     if not isinstance(value, Mapping):
-        raise _wrong(where, "an object", value)
+        raise wrong(where, "an object", value)
     hints = get_type_hints(kind)
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
     for name in value:
         if name not in known:
-            raise PlainDataError(f"{_joined(where, str(name))}: no such key")
+            raise PlainDataError(f"{joined(where, str(name))}: no such key")
     for name, one in known.items():
         if name not in value and one.default is MISSING and one.default_factory is MISSING:
-            raise PlainDataError(f"{_joined(where, name)}: missing")
-    return kind(**{name: _checked(hints[name], value[name], _joined(where, name)) for name in value})
+            raise PlainDataError(f"{joined(where, name)}: missing")
+    return kind(**{name: _checked(hints[name], value[name], joined(where, name)) for name in value})
 
 
 def _checked(kind: Any, value: object, where: str) -> Any:
@@ -43,13 +43,13 @@ def _checked(kind: Any, value: object, where: str) -> Any:
         return from_plain(kind, value, where)
     if origin in (tuple, list, Sequence):
         if not isinstance(value, list):
-            raise _wrong(where, "a list", value)
+            raise wrong(where, "a list", value)
         found = [_checked(get_args(kind)[0], one, f"{where}[{number}]") for number, one in enumerate(value)]
         return tuple(found) if origin is tuple else found
     if origin is Mapping:
         if not isinstance(value, Mapping):
-            raise _wrong(where, "an object", value)
-        return {name: _checked(get_args(kind)[1], one, _joined(where, name)) for name, one in value.items()}
+            raise wrong(where, "an object", value)
+        return {name: _checked(get_args(kind)[1], one, joined(where, name)) for name, one in value.items()}
     if origin in (Union, types.UnionType):
         return None if value is None else _checked(next(one for one in get_args(kind) if one), value, where)
     return _scalar(kind, value, where)
@@ -58,18 +58,20 @@ def _checked(kind: Any, value: object, where: str) -> Any:
 def _scalar(kind: Any, value: object, where: str) -> Any:
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
         if not math.isfinite(value):
-            raise _wrong(where, "a finite number", value)
+            raise wrong(where, "a finite number", value)
         return value
     if kind is not Any and type(value) is not kind:
         names = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-        raise _wrong(where, names[kind], value)
+        raise wrong(where, names[kind], value)
     return value
 
 
-def _wrong(where: str, expected: str, value: object) -> PlainDataError:
+def wrong(where: str, expected: str, value: object) -> PlainDataError:
+    """The error for a value of another kind than expected."""
     shown = repr(value)
     return PlainDataError(f"{where or 'the file'}: {expected} expected, not {shown[:40]}{'...' * (len(shown) > 40)}")
 
 
-def _joined(where: str, name: str) -> str:
+def joined(where: str, name: str) -> str:
+    """The keys that lead to a value."""
     return f"{where}.{name}" if where else name

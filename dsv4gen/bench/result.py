@@ -93,7 +93,7 @@ def read_result(path: Path) -> Result:
     place = Place(str(path))
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"no result of bench: {error}", place=place, remedy="write one with bench --json") from error
     if not isinstance(data, dict) or data.get("kind") != KIND or data.get("schema") != SCHEMA:
         raise UsageError(f"not a result of {KIND} schema {SCHEMA}", place=place, remedy="write one with bench --json")

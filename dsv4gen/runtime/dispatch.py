@@ -253,7 +253,9 @@ def _check_shape(family: Json, shape: Shape) -> None:
 
 def _plan_launch(family: Json, launch: Json, names: Json, options: Mapping[str, str]) -> PlannedLaunch:
     kernel = family["kernels"][launch["kernel"]]
-    bucket = next(b for b in kernel["buckets"] if evaluate_json(b["when"]["tree"], names))
+    bucket = next((b for b in kernel["buckets"] if evaluate_json(b["when"]["tree"], names)), None)
+    if bucket is None:
+        raise LoadError(f"no tile of {launch['kernel']} takes this shape", remedy="run: dsv4gen build")
     inside = {**names, **bucket["tile"]}
     x, y, z = (int(evaluate_json(size["tree"], inside)) for size in launch["grid"])
     return PlannedLaunch(

@@ -32,7 +32,8 @@ class GeneratedFamily:
         manifest = read_manifest(self.folder)
         require_intact(manifest, self.folder)
         if self.name not in manifest.families:
-            raise ManifestError(f"{self.folder} holds no family {self.name!r}")
+            remedy = f"run: dsv4gen build --target {self.folder.name}"
+            raise ManifestError(f"{self.folder} holds no family {self.name!r}", remedy=remedy)
         return manifest
 
     @property

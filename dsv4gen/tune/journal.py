@@ -161,7 +161,7 @@ def _lines(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     for line in lines:
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(found, dict):
             yield found

@@ -95,7 +95,7 @@ def read_pack(path: Path) -> Pack:
     place = Place(str(path))
     try:
         data = json.loads(lzma.decompress(path.read_bytes()))
-    except (OSError, ValueError, lzma.LZMAError) as error:
+    except (OSError, ValueError, RecursionError, lzma.LZMAError) as error:
         raise UsageError(f"no pack of candidates: {error}", place=place, remedy="write one with tune --pack") from error
     if not isinstance(data, dict) or data.get("kind") != KIND or data.get("schema") != SCHEMA:
         raise UsageError(f"not a pack of schema {SCHEMA}", place=place, remedy="write it again with tune --pack")

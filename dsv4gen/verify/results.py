@@ -48,7 +48,7 @@ def read_results(path: Path) -> Outcome:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ResultsError("there is no such file", place=place, remedy=_REMEDY) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ResultsError(f"not readable as JSON: {error}", place=place, remedy=_REMEDY) from error
     kind, schema = (data.get("kind"), data.get("schema")) if isinstance(data, dict) else (None, None)
     if kind != KIND:

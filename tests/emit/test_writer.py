@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -17,10 +18,12 @@ from dsv4gen.base.manifest import FILE_NAME, SCHEMA, Manifest, digest_bytes, rea
 from dsv4gen.emit import writer
 from dsv4gen.emit.writer import JOURNAL, write_tree
 
+TARGET = {"name": "t", "api": "cuda", "arch": "sm_90", "also": [], "facts": {}}
+
 
 def manifest_of(files: dict[str, bytes]) -> Manifest:
     outputs = {name: digest_bytes(data) for name, data in files.items()}
-    return Manifest({"schema": SCHEMA, "target": {"name": "t"}, "families": [], "outputs": outputs}, {})
+    return Manifest({"schema": SCHEMA, "target": TARGET, "families": [], "outputs": outputs}, {})
 
 
 def write(folder: Path, files: dict[str, bytes]) -> list[str]:
@@ -81,7 +84,7 @@ def test_a_build_cut_short_is_refused_by_name_and_repaired_by_the_next(
 
 
 def test_a_killed_first_build_is_recognised_as_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "_stage", _dies_on("manifest.json", writer._stage))
+    monkeypatch.setattr(writer, "stage", _dies_on("manifest.json", writer.stage))
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path, ONE)
     monkeypatch.undo()
@@ -123,7 +126,7 @@ def test_a_read_only_folder_is_an_error_with_a_way_out(tmp_path: Path, monkeypat
     def denied(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(writer.tempfile, "mkstemp", denied)
+    monkeypatch.setattr(tempfile, "mkstemp", denied)
     with pytest.raises(OutputError, match="Permission denied") as caught:
         write(tmp_path, ONE)
     assert "--out" in caught.value.remedy
@@ -133,7 +136,8 @@ KILLED = """
     import sys, pathlib
     from dsv4gen.base.manifest import SCHEMA, Manifest, digest_bytes
     from dsv4gen.emit.writer import write_tree
-    HEAD = {"schema": SCHEMA, "target": {}, "families": []}
+    TARGET = {"name": "t", "api": "cuda", "arch": "sm_90", "also": [], "facts": {}}
+    HEAD = {"schema": SCHEMA, "target": TARGET, "families": []}
     folder = pathlib.Path(sys.argv[1])
     print("ready", flush=True)
     for turn in range(10000):
