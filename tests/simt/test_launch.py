@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import threading
 import time
 from pathlib import Path
@@ -118,6 +119,22 @@ def test_orders() -> None:
 def test_random_order_also_permutes_blocks() -> None:
     blocks = {tuple(dict.fromkeys(word // 100 for word in arrivals(f"random:{seed}"))) for seed in range(12)}
     assert len(blocks) > 3
+
+
+def test_a_worker_starts_behind_a_thousand_open_files() -> None:
+    """Sessions with hundreds of programs have descriptors above 1023, which select() refuses."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        out = np.arange(64, dtype=np.uint32)
+        program = build(f"{LIVES}// one that no other test has started\n", 64)
+        program.launch("double_it", LAYOUT, arguments(out), 1, 64).raise_errors()
+        assert (out == np.arange(0, 128, 2)).all()
+    finally:
+        for number in held:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_counters_are_exact() -> None:

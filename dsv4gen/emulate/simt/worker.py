@@ -130,8 +130,9 @@ class Worker:
         """Up to `count` bytes from the worker; fewer when it has died or the time is up."""
         assert self._process.stdout is not None
         stream = self._process.stdout.fileno()
-        ready, _, _ = select.select([stream], [], [], timeout_s)
-        return os.read(stream, count) if ready else b""
+        poller = select.poll()  # select() takes no descriptor above 1023, and a session may keep hundreds of workers
+        poller.register(stream, select.POLLIN)
+        return os.read(stream, count) if poller.poll(timeout_s * 1000) else b""
 
 
 def _start(command: list[str], file: int) -> subprocess.Popen[bytes]:
