@@ -220,16 +220,19 @@ def option_cases(kernels: Sequence[str]) -> list[Case]:
 
 
 def few_option_cases(kernel: str) -> list[Case]:
-    """Every choice once or twice: each combination is compiled on its own, so `verify` runs few."""
+    """Every choice once or twice: each combination is compiled on its own, so `verify` runs few. Some rows are long
+    enough for blocks to share them."""
     chosen = (
-        (topk.Rules("low", "drop", "index"), "f32", "nan_4096"),
-        (topk.Rules("high", "lowest", "none"), "bf16", "zeros_60"),
-        (topk.Rules("none", "drop", "none"), "bf16", "fewer_numbers_than_k"),
-        (topk.Rules("none", "lowest", "index"), "f32", "normal"),
+        (topk.Rules("low", "drop", "index"), "f32", "nan_4096", 8193),
+        (topk.Rules("low", "drop", "index"), "f32", "sparse_zeros", 20001),
+        (topk.Rules("high", "lowest", "none"), "bf16", "zeros_60", 8193),
+        (topk.Rules("high", "lowest", "none"), "bf16", "plateau_in_a_bin", 20001),
+        (topk.Rules("none", "drop", "none"), "bf16", "fewer_numbers_than_k", 8193),
+        (topk.Rules("none", "lowest", "index"), "f32", "normal", 20001),
     )
     return [
-        Case(kernel, scores, 8193, 512, mode="packed", head=1, page_bits=4, start=3, rules=rules, score_dtype=dtype)
-        for rules, dtype, scores in chosen
+        Case(kernel, scores, length, 512, mode="packed", head=1, page_bits=4, start=3, rules=rules, score_dtype=dtype)
+        for rules, dtype, scores, length in chosen
     ]
 
 
