@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dsv4gen.base.errors import LintError, Place
@@ -22,14 +22,18 @@ class Launcher:
         return {"required": list(self.required), "defaults": self.defaults}
 
 
-def read_launchers(name: str, text: str, source_map: SourceMap, ops: Iterable[str]) -> dict[str, Launcher]:
+def read_launchers(
+    name: str, text: str, source_map: SourceMap, ops: Mapping[str, Collection[str]]
+) -> dict[str, Launcher]:
     """Op -> its launcher; nothing where the text is no Python, which is the lint's to say.
 
     Args:
         name: of the rendered file.
+        ops: op -> what its launcher must take, since the runtime would drop it.
 
     Raises:
-        LintError: an op without a function of its name, an argument that is not by keyword, a default of another kind.
+        LintError: an op without a function of its name, an argument that is missing or not by keyword, a default of
+            another kind.
     """
     try:
         nodes = ast.parse(text).body
@@ -37,12 +41,17 @@ def read_launchers(name: str, text: str, source_map: SourceMap, ops: Iterable[st
         return {}
     functions = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
     found = {}
-    for op in ops:
+    for op, needed in ops.items():
         if op not in functions:
             remedy = f"define `def {op}(*, ...)` in the template"
             raise LintError(f"{name} has no launcher for the op {op}", place=source_map.origin(1), remedy=remedy)
         node = functions[op]
-        found[op] = _launcher(op, node.args, source_map.origin(node.lineno) or Place(name, node.lineno))
+        place = source_map.origin(node.lineno) or Place(name, node.lineno)
+        found[op] = _launcher(op, node.args, place)
+        missing = [word for word in needed if word not in (*found[op].required, *found[op].defaults)]
+        if missing:
+            message = f"the launcher {op} does not take {', '.join(missing)}"
+            raise LintError(message, place=place, remedy="add it to the keywords, or take it out of the spec's op")
     return found
 
 

@@ -74,7 +74,10 @@ def launchers_in(module: RenderedFile, plan: FamilyPlan) -> dict[str, Launcher]:
     Raises:
         LintError: a launcher is missing, or not of the form that the runtime calls.
     """
-    return read_launchers(module.name, module.text, module.source_map, (op.name for op in plan.ops))
+    memory = {
+        op.name: [*(part.name for part in op.tensors), *(space.name for space in op.workspaces)] for op in plan.ops
+    }
+    return read_launchers(module.name, module.text, module.source_map, memory)
 
 
 def render_source(

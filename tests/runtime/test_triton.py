@@ -37,7 +37,7 @@ def write_triton(root: Path, module: str = MODULE) -> Path:
     """The demo family as a Triton family."""
     entry = {**synthetic.demo_family(), "language": "triton"}
     entry["ops"]["run"]["paths"] = [synthetic.path("single", True, [synthetic.launch("tiles")])]
-    launchers = read_launchers("demo.py", module, SourceMap("demo.py", ()), ["run"]) if "def run(" in module else {}
+    launchers = read_launchers("demo.py", module, SourceMap("demo.py", ()), {"run": ()}) if "def run(" in module else {}
     entry["launchers"] = {op: launcher.to_json() for op, launcher in launchers.items()}
     folder = synthetic.write_folder(root, families={"demo": entry})
     (folder / "demo.py").write_text(module, encoding="utf-8")
