@@ -150,6 +150,8 @@ def address_conditions(table: CallTable, aligned_to: int = 1) -> Iterator[str]:
     """True for an address that is missing or not aligned as its tensor, or each tensor, must be."""
     tensors = (*table.inputs, *table.outputs)
     yield f"not ({' and '.join(f'_at_{rule.name}' for rule in tensors if not rule.optional)})"
+    for name in repeat.optional_tensors(table):
+        yield f"not (_at_{name} or {name} is None or not {name}.nbytes)"
     aligned: dict[int, list[str]] = {}
     for rule in tensors:
         aligned.setdefault(max(rule.align, aligned_to), []).append(f"_at_{rule.name}")

@@ -165,7 +165,7 @@ def _number_problems(table: CallTable, values: Values, bound: Bound) -> Iterator
 def _is_number(value: Any, *, integral: bool) -> bool:
     try:
         return bool(value == (operator.index(value) if integral else float(value)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 
@@ -245,5 +245,7 @@ def _workspace_problems(table: CallTable, values: Values, good: list[TensorRule]
             yield f"{rule.name} is not contiguous"
         elif good and space.device != values[good[0].name].device:
             yield f"{rule.name} is on {space.device} and {good[0].name} on {values[good[0].name].device}"
+        elif not _has_memory(space):
+            yield f"{rule.name} has no memory: its storage was freed"
         elif space.data_ptr() % 16:
             yield f"{rule.name} must start at a multiple of 16 bytes"

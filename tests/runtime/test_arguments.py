@@ -37,6 +37,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "too large": ({"data": torch.zeros(1, 65537), "out": torch.zeros(1)}, "width=65537 is outside 0..65536"),
     "scalar": ({"scale": None}, "scale is missing"),
     "scalar text": ({"scale": "1"}, "scale is '1', not a number"),
+    "scalar out of range": ({"scale": 10**400}, "not a number"),
+    "freed workspace": ({"scratch": "freed"}, "scratch has no memory"),
     "meta tensor": ({"data": torch.zeros(4, 8, device="meta")}, "data has no memory"),
     "sparse": ({"data": torch.zeros(4, 8).to_sparse()}, "data has layout torch.sparse_coo"),
 }
@@ -48,6 +50,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 def test_each_mistake_is_named(name: str, cuda: StubDriver) -> None:
     changes, message = WRONG[name]
     call = {"data": _wide(), "out": torch.zeros(4), "scale": 1.0, **changes}
+    if changes.get("scratch") == "freed":
+        call["scratch"] = torch.zeros(4096, dtype=torch.uint8)
+        call["scratch"].untyped_storage().resize_(0)
     with pytest.raises(ArgumentError, match=message):
         dsv4gen.load("demo")(**call)
     assert cuda.count("launches") == 0

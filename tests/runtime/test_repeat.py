@@ -160,7 +160,22 @@ def test_a_call_that_differs_is_judged_as_if_it_were_the_first(name: str) -> Non
     changed = {**call, **_changes(repeated.table)[name]}
     if name == "no memory":
         changed["scores"].untyped_storage().resize_(0)
-    assert _outcome(repeated, changed) == _outcome(fresh, changed)
+    outcome = _outcome(repeated, changed)
+    assert outcome == _outcome(fresh, changed)
+    assert isinstance(outcome, str) or "another class" not in name
+
+
+@pytest.mark.parametrize("name", ["row_starts", "row_to_batch", "workspace"])
+def test_an_optional_tensor_without_memory_does_not_pass_for_one_left_out(name: str) -> None:
+    repeated, fresh = Recorder("packed"), Recorder("packed")
+    call = _call(repeated.table)
+    repeated.launched(call)
+    empty = {**call, "workspace": torch.zeros(0, dtype=torch.uint8)}
+    assert repeated.launched(empty) == repeated.launched(empty) == fresh.launched(empty)
+    call[name].untyped_storage().resize_(0)
+    for topk in (repeated, fresh):
+        with pytest.raises(ArgumentError, match=f"{name} has no memory"):
+            topk.call(**call)
 
 
 def test_a_misaligned_address_is_refused_after_aligned_ones() -> None:
