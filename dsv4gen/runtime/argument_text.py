@@ -94,6 +94,12 @@ def addresses(table: CallTable) -> Iterator[str]:
         yield f"_at_{name} = " + (f"0 if {name} is None else {address}" if name in optional else address)
 
 
+def plain_numbers(table: CallTable) -> Iterator[str]:
+    """Numbers of right calls as plain ones, where they came as something else, such as numpy's."""
+    for name in (*table.required_numbers, *table.optional_numbers):
+        yield f"{name} = {'float' if name in table.floats else 'int'}({name})"
+
+
 def conditions(table: CallTable, on_cuda: bool) -> Iterator[str]:
     """Each is true for a wrong call; `arguments.check` says what is wrong."""
     seen: set[str] = set()
@@ -110,8 +116,9 @@ def conditions(table: CallTable, on_cuda: bool) -> Iterator[str]:
             yield from tests
     yield from address_conditions(table)
     for name in table.required_numbers:
-        classes = "int and {0}.__class__ is not float" if name in table.scalars else "int"
+        classes = "int and {0}.__class__ is not float" if name in table.floats else "int"
         yield f"{name}.__class__ is not {classes.format(name)}"
+    yield from (f"{name}.__class__ is not int" for name in table.optional_numbers)
     for axis in table.axes:
         limits = axis.constant_range
         if axis.name not in table.key_axes and axis.source != "absent" and limits is not None:

@@ -152,13 +152,15 @@ def _number_problems(table: CallTable, values: Values, bound: Bound) -> Iterator
     for name in table.required_numbers:
         if values.get(name) is None:
             yield f"{name} is missing"
-        elif not _is_number(values[name], integral=name not in table.scalars):
-            yield f"{name} is {values[name]!r}, not a {'number' if name in table.scalars else 'whole number'}"
+        elif not _is_number(values[name], integral=name not in table.floats):
+            yield f"{name} is {values[name]!r}, not a {'number' if name in table.floats else 'whole number'}"
         elif name not in table.scalars:
             bound.sizes[name] = int(values[name])
     for name in table.optional_numbers:
         value = values.get(name)
-        if value is not None and name in bound.sizes and value != bound.sizes[name]:
+        if value is not None and not _is_number(value, integral=True):
+            yield f"{name} is {value!r}, not a whole number"
+        elif value is not None and name in bound.sizes and value != bound.sizes[name]:
             yield f"{name}={value}, but {bound.origin[name]} shows {bound.sizes[name]}"
 
 

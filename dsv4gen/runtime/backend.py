@@ -41,11 +41,14 @@ def make_outputs(table: CallTable, values: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments with every missing output made: contiguous, uninitialised, on the inputs' device.
 
     Raises:
-        ArgumentError: a size that only the output would show was not given.
+        ArgumentError: a size that only the output would show was not given, or is none.
     """
     import torch
 
     sizes = input_sizes(table, values)
+    for name in table.optional_numbers:
+        if name in sizes and (isinstance(sizes[name], (float, str)) or sizes[name] < 0):
+            raise ArgumentError(f"{table.title}: {name} is {sizes[name]!r}, not the size of an output")
     found = dict(values)
     device = next(values[rule.name].device for rule in table.inputs if values.get(rule.name) is not None)
     for rule in table.outputs:

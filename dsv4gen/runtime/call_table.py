@@ -93,6 +93,7 @@ class CallTable:
     """Everything a call of one op needs to know.
 
     `fields` are the members of the kernels' Params struct in order, `pointers` the byte offsets of its addresses.
+    Scalars in `floats` are float32, the others whole numbers.
     """
 
     family: str
@@ -110,6 +111,7 @@ class CallTable:
     constants: Mapping[str, int]
     options: Mapping[str, str]
     launcher: Launcher | None = None
+    floats: frozenset[str] = frozenset()
 
     @property
     def options_text(self) -> str:

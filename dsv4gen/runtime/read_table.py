@@ -53,6 +53,7 @@ def make_table(family_name: str, family: Json, op_name: str, options: Mapping[st
         constants=family["constants"],
         options=dict(options),
         launcher=launcher,
+        floats=frozenset(name for name, kind, _ in op["params"]["fields"] if kind == "f32"),
     )
     _check_names(table)
     return table

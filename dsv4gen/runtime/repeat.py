@@ -75,8 +75,8 @@ class Memories:
 
 
 def _comparable(number: Any) -> bool:
-    """Whether an equal number of the same class is the same one: of the floats, zero is not, since it has a sign."""
-    return number is None or number.__class__ is int or (number.__class__ is float and number != 0)
+    """Whether an equal value of the same class is the same one: of the floats, zero is not, since it has a sign."""
+    return number is None or number.__class__ in (int, bool, str) or (number.__class__ is float and number != 0)
 
 
 def stand_ins(table: CallTable) -> dict[str, Any]:

@@ -80,6 +80,10 @@ def function_text(
     if conditions:
         yield "    if _wrong:"
         yield f"        _recheck({everything})"
+        yield from (f"        {line}" for line in argument_text.plain_numbers(table))
+        if table.required_numbers:
+            kept = f"*_given[{len(table.required_numbers)}:]"
+            yield f"        _given = ({', '.join([*table.required_numbers, kept])},)"
     if many_devices:
         yield "    if _current() != _device:"
         yield f"        return _elsewhere(_device, {everything})"

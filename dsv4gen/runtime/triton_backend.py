@@ -115,7 +115,8 @@ class TritonBackend:
         """Call the op once per shape on tensors of zeros, so that Triton has compiled what such calls need.
 
         Raises:
-            ArgumentError: no shapes; Triton compiles per shape class, so there is nothing else to go by.
+            ArgumentError: no shapes; Triton compiles per shape class, so there is nothing else to go by. Or a size or a
+                choice without a default is missing.
         """
         if not shapes:
             raise ArgumentError(f"prewarming {table.title} needs shapes", remedy=f"shapes=[dict({_sizes_text(table)})]")
@@ -123,7 +124,8 @@ class TritonBackend:
         index = self.platform.current_index()
         with self.platform.on_device(index):
             for sizes in shapes:
-                function(**_zeros(table, sizes, f"cuda:{index}" if self.platform.tensors_are_cuda else "cpu"))
+                values = _zeros(table, sizes, f"cuda:{index}" if self.platform.tensors_are_cuda else "cpu")
+                function(**arguments.by_name(table, (), values))
 
 
 def load_module(path: Path) -> ModuleType:
@@ -184,8 +186,10 @@ def _number(text: str) -> tuple[int, int]:
 def _zeros(table: CallTable, sizes: Sizes, device: str) -> dict[str, Any]:
     import torch
 
-    values: dict[str, Any] = {name: sizes.get(name, 0) for name in table.required_numbers}
-    values |= {name: sizes[name] for name in table.optional_numbers if name in sizes}
+    values: dict[str, Any] = {name: 1.0 if name in table.floats else 0 for name in table.required_numbers}
+    values |= table.defaults
+    named = (*table.required_numbers, *table.optional_numbers, *table.choices)
+    values |= {name: sizes[name] for name in named if name in sizes}
     for rule in table.inputs:
         if not rule.optional:
             made = _shape_of(table, rule.name, sizes)
@@ -207,4 +211,6 @@ def _shape_of(table: CallTable, name: str, sizes: Sizes) -> tuple[int, ...]:
 
 
 def _sizes_text(table: CallTable) -> str:
-    return ", ".join(f"{axis.name}=..." for axis in table.axes if axis.source != "absent")
+    needed = [axis.name for axis in table.axes if axis.source != "absent"]
+    needed += [name for name in table.choices if name not in table.defaults]
+    return ", ".join(f"{name}=..." for name in needed)

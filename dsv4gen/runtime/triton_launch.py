@@ -48,18 +48,24 @@ class TritonLaunch:
         yield from (f"    {line}" for line in remember(""))
 
     def _call(self) -> str:
+        """The call; a float scalar is passed as one, since Triton compiles anew for an integer."""
         names = [*self._table.memory, *self._table.required_numbers, *self._table.choices]
-        words = [f"{name}={name}" for name in names if name in self._names]
+        floats = self._table.floats
+        words = [
+            f"{name}=float({name})" if name in floats else f"{name}={name}" for name in names if name in self._names
+        ]
         words += [f"{name}={value!r}" for name, value in self._table.options.items() if name in self._names]
         return f"_launcher({', '.join(words)})"
 
     def _class(self) -> Iterator[str]:
-        """What makes Triton compile again: presence, dtype, device and divisibility, and sizes that choose tiles."""
+        """What makes Triton compile again: presence, dtype, device and divisibility; and sizes and choices."""
         yield "_device"
         for rule in (*self._table.inputs, *self._table.outputs):
             classes = ", ".join(self._tensor_class(rule))
             yield f"None if {rule.name} is None else ({classes})" if rule.optional else classes
         yield from (axis.name for axis in self._table.axes if axis.source == "given")
+        yield from (f"{rule.name} is None" for rule in self._table.workspaces)
+        yield from (f"None if {name} is None else repr({name})" for name in self._table.choices)
 
     def _tensor_class(self, rule: TensorRule) -> Iterator[str]:
         yield f"{rule.name}.dtype"

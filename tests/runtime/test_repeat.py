@@ -138,6 +138,7 @@ def _changes(table: CallTable) -> dict[str, dict[str, Any]]:
         "page_bits as a tensor": {"page_bits": torch.tensor(6)},
         "k given": {"k": 8},
         "k given wrong": {"k": 7},
+        "k of another class": {"k": 8.0},
         "no workspace": {"workspace": None},
         "another workspace": {"workspace": torch.zeros(32, dtype=torch.uint8)},
         "no memory": {"scores": torch.zeros(rows, width)},
@@ -238,5 +239,6 @@ def test_memories_keep_no_tensor_alive() -> None:
     assert topk.memories.known and [one() for one in watched] == [None] * len(watched)
 
 
-def test_a_zero_keeps_its_sign() -> None:
-    assert [repeat._comparable(number) for number in (None, 3, 0.5, 0.0, -0.0, True, "3")] == [True] * 3 + [False] * 4
+def test_a_zero_keeps_its_sign_and_a_tile_the_classes_of_its_numbers() -> None:
+    assert all(repeat._comparable(number) for number in (None, 3, 0.5, True, "3"))
+    assert not any(repeat._comparable(number) for number in (0.0, -0.0, (1, 2), torch.tensor(3)))

@@ -7,6 +7,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -196,3 +197,76 @@ def _stubbed(op: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[s
     stub.__signature__ = inspect.signature(getattr(module, name))  # type: ignore[attr-defined]
     monkeypatch.setattr(module, name, stub)
     return seen
+
+
+CHOOSING = """\
+TRITON_RANGE = ("3.0", "99.0")
+calls = []
+
+def run(*, data, out, decode, scale=2.0, scratch=None, tile=None):
+    calls.append({"scale": scale, "decode": decode, "tile": tile})
+"""
+
+
+@pytest.fixture
+def choosing(tmp_path: Path) -> Any:
+    """The demo family's op with a choice that has no default."""
+    write_triton(tmp_path / "generated", CHOOSING)
+    return dsv4gen.load("demo").run
+
+
+@pytest.mark.parametrize(
+    "more", [{"tile": (16, 4)}, {"tile": [16, 4]}, {"decode": False}, {"scratch": torch.zeros(4096, dtype=torch.uint8)}]
+)
+def test_a_capture_takes_no_choice_that_compiles_anew(choosing: Any, host: HostPlatform, more: dict[str, Any]) -> None:
+    call = {"data": torch.zeros(16, 16), "out": torch.zeros(16), "decode": True}
+    choosing(**call)
+    host.capturing = True
+    choosing(**call)
+    with pytest.raises(CaptureError, match="would be compiled now"):
+        choosing(**{**call, **more})
+    host.capturing = False
+    choosing(**{**call, **more})
+    host.capturing = True
+    choosing(**{**call, **more})
+
+
+def test_truth_values_and_words_take_the_short_way(choosing: Any) -> None:
+    for decode in (True, False, 1, True, False, 1):
+        choosing(torch.zeros(16, 16), torch.zeros(16), decode=decode, tile="wide")
+        assert _last(choosing)["decode"] is decode
+    assert _hits(choosing) == [1, 1, 1]
+
+
+def test_numbers_reach_the_launcher_as_plain_ones(demo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton compiles anew for an integer where a float was, and takes nothing of numpy's."""
+    for scale in (3, np.float32(3), np.int64(3)):
+        for _ in range(2):
+            demo(torch.zeros(16, 16), torch.zeros(16), scale=scale)
+            assert _last(demo)["scale"].__class__ is float
+    monkeypatch.setenv("DSV4GEN_GENERATED_DIR", str(ROOT / "generated"))
+    gather = dsv4gen.load("gather_dequant").op("gather")
+    seen = _stubbed(gather, "gather", monkeypatch)
+    cache, indices = torch.zeros(2, 64 * 584, dtype=torch.uint8), torch.zeros(3, 16, dtype=torch.int32)
+    for number in (True, np.int64(1), 1, True):
+        gather(cache, indices, page_size=np.int64(64), columns=16, queries=number, k_offset=number)
+        assert [seen[-1][name].__class__ for name in ("page_size", "queries", "k_offset")] == [int] * 3
+    for wrong, message in (
+        ({"k_offset": 0.5}, "k_offset is 0.5, not a whole number"),
+        ({"columns": 16.0}, "columns is 16.0, not the size"),
+        ({"columns": -1}, "columns is -1, not the size"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            gather(cache, indices, **{"page_size": 64, "columns": 16, **wrong})
+
+
+def test_prewarm_calls_with_the_launchers_defaults(choosing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ArgumentError, match="decode missing"):
+        choosing.prewarm([{"rows": 2, "width": 16}])
+    choosing.prewarm([{"rows": 2, "width": 16, "decode": False}])
+    assert _last(choosing) == {"scale": 2.0, "decode": False, "tile": None}
+    monkeypatch.setenv("DSV4GEN_GENERATED_DIR", str(ROOT / "generated"))
+    gather = dsv4gen.load("gather_dequant").op("gather")
+    seen = _stubbed(gather, "gather", monkeypatch)
+    gather.prewarm([{"tokens": 2, "width": 128, "pages": 4, "page_bytes": 64 * 584, "page_size": 64, "columns": 128}])
+    assert seen[0]["queries"] == 1 and seen[0]["k_offset"] == 0 and seen[0]["page_size"] == 64
