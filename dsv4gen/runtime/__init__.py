@@ -2,6 +2,7 @@
 
 dispatch           shape, options and flags -> the launches to make, and why not the others
 call_table         what an op takes under chosen options
+read_table         that, from a manifest entry
 arguments          the definition of a right call, and what is wrong with another one
 platform           every question to the machine: devices, streams, graph capture
 selection          which generated folder serves a device; every candidate accepted or rejected with a reason
@@ -14,12 +15,16 @@ objects            symbol -> machine code: prebuilt, cached or compiled
 driver             cu* and hip* calls
 launch_config      launch configurations as the driver reads them
 launching          kernels on one device, launches per shape and stream
+repeat             the short way for a call like an earlier one
+argument_text      lines of a launch function that read and test arguments
 specialise         the launch function of an op, written for its tensor table
+driver_launch, triton_launch    its two ends
 backend            what can stand behind an op
 driver_backend, triton_backend, reference_backend
 torch_ops          ops in torch's dispatcher
 loaded             what `load` returns
 load               load, explain, prewarm, targets, families
+workspaces         sets of workspaces for callers without their own
 family             a generated family as its own module sees it
 
 Importing this package imports none of torch, and only the first two modules' worth of anything.
