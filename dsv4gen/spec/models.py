@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
@@ -71,6 +72,16 @@ def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
     return values
 
 
+def _printable(text: str) -> str:
+    """Control and direction characters would end up in sources, where they hide what the text says."""
+    for one in text:
+        if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+            raise PydanticCustomError(
+                "unprintable", "the character {code} cannot be printed", {"code": f"U+{ord(one):04X}"}
+            )
+    return text
+
+
 #: A list in which no entry appears twice.
 Distinct = Annotated[tuple[T, ...], AfterValidator(_distinct)]
 
@@ -85,7 +96,7 @@ Expression = Annotated[
 ]
 
 #: One line of text for people.
-Text = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\n]*$")]
+Text = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\n]*$"), AfterValidator(_printable)]
 
 Positive = Annotated[int, Field(gt=0)]
 Natural = Annotated[int, Field(ge=0)]
