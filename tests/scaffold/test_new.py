@@ -15,11 +15,14 @@ from dsv4gen.base import env
 from dsv4gen.base.errors import DsvError, OutputError, UnknownTarget, UsageError
 from dsv4gen.base.extensions import spec_folders
 from dsv4gen.base.target_id import parse
+from dsv4gen.emit.build import make_plans
+from dsv4gen.render.render import render_triton
 from dsv4gen.scaffold.family import LANGUAGES, new_family
 from dsv4gen.scaffold.home import write_new
 from dsv4gen.scaffold.target import nearest, new_target
 from dsv4gen.spec import load_specs
 from dsv4gen.target import TargetRecord, list_targets, resolve_target
+from dsv4gen.verify.triton_requests import labels, triton_requests
 from tests.checkout import ROOT
 
 
@@ -130,6 +133,17 @@ def test_new_families_pass_their_own_tests(extension: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(extension / "tests")]
     done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def test_a_new_triton_family_states_what_verify_compiles(extension: Path) -> None:
+    """Without these literals `dsv4gen verify` refuses the family."""
+    new_family("stated", language="triton", folder=extension)
+    (plan,) = make_plans(load_specs(*spec_folders()), "gfx950", ["stated"])
+    rendered = render_triton(plan)
+    requests = triton_requests(plan, rendered, extension / rendered.name)
+    assert labels(requests) == ["count_row block=256 warps=1", "count_row block=1024 warps=4"]
+    assert len(requests) == len(plan.kernel("count").buckets)
+    assert all(set(request.attrs) == {"values", "out", "value_stride"} for request in requests)
 
 
 def test_the_commands_print_json(extension: Path) -> None:
