@@ -20,7 +20,7 @@ from dsv4gen.commands.options import (
 from dsv4gen.console import emit_json, parse_grid, parse_shape
 
 
-@click.command()
+@click.command(short_help="Lint, compile and run kernels on the oracles; no GPU needed.")
 @targets_option
 @families_option
 @click.option("--full", is_flag=True, help="Every case of the matrix instead of the covering selection.")
@@ -48,7 +48,7 @@ def verify(targets: tuple[str, ...], families: tuple[str, ...], full: bool, out:
     sys.exit(0 if outcome.passed else EXIT_FINDINGS)
 
 
-@click.command()
+@click.command(short_help="Execute AMD machine code on this CPU: compared and checked.")
 @click.argument("family", required=False)
 @click.option("--target", "-t", metavar="T", help="AMD target id.")
 @op_option

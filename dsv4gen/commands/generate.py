@@ -20,7 +20,7 @@ from dsv4gen.commands.options import (
 from dsv4gen.console import emit_json, say
 
 
-@click.command()
+@click.command(short_help="Generate sources and modules; writes only what changed.")
 @targets_option
 @families_option
 @click.option("--out", type=OutputFolder(), help="Folder for the target folders; default: generated/.")
@@ -83,7 +83,7 @@ def new_target_command(name: str, like: str | None, folder: Path | None, as_json
     say(f"next: edit it, then dsv4gen build --target {name}")
 
 
-@click.command(name="new-family")
+@click.command(name="new-family", short_help="Begin a kernel family with a tiny kernel that works.")
 @click.argument("name")
 @click.option("--language", type=click.Choice(("hip_cuda", "triton")), default="hip_cuda", show_default=True)
 @folder_option
@@ -98,7 +98,8 @@ def new_family_command(name: str, language: str, folder: Path | None, as_json: b
         return
     for file in files:
         say(f"wrote {paths.display(file)}", "good")
-    say(f"next: edit them, then dsv4gen build --target all && dsv4gen verify --target all --family {name}")
+    chosen = f"--target all --family {name}"
+    say(f"next: edit them, then dsv4gen build {chosen} && dsv4gen verify {chosen}")
 
 
 COMMANDS: tuple[click.Command, ...] = (build, new_target_command, new_family_command)

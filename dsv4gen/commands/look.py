@@ -19,7 +19,7 @@ from dsv4gen.commands.options import (
 from dsv4gen.console import emit_json, parse_shape, table
 
 
-@click.command()
+@click.command(short_help="Say which path a shape takes, why, and what is proven.")
 @click.argument("family")
 @click.option("--target", "-t", required=True, metavar="T", help="Target id.")
 @op_option
@@ -41,7 +41,7 @@ def explain(family: str, target: str, op: str | None, all_proofs: bool, shape: t
         explanation.show()
 
 
-@click.command()
+@click.command(short_help="What is built, proven, compiled, executed and measured.")
 @click.argument("cell", required=False)
 @targets_option
 @families_option
@@ -96,7 +96,7 @@ def list_command(as_json: bool) -> None:
         table(("target", "also", "wave", "families", "built"), [row.cells() for row in rows])
 
 
-@click.command()
+@click.command(short_help="Compilers, libraries and devices: found, used for, missing.")
 @json_option
 def doctor(as_json: bool) -> None:
     """Compilers, libraries and devices that are here, what each is for, and how to get what is missing."""

@@ -18,7 +18,7 @@ from dsv4gen.commands.options import (
 from dsv4gen.console import emit_json, family_and_words, parse_shape, say
 
 
-@click.command()
+@click.command(short_help="Time a family on the card against its floors and its peers.")
 @click.argument("family", required=False)
 @click.argument("words", nargs=-1)
 @click.option("--list", "groups", multiple=True, metavar="L", help="Only this list of the spec's shapes; repeatable.")
@@ -84,7 +84,7 @@ def bench(
     sys.exit(EXIT_FINDINGS if any(row.problem for row in result.rows) else 0)
 
 
-@click.command()
+@click.command(short_help="Find the fastest proven tiles on the card; writes specs/tuning.")
 @click.argument("family", required=False)
 @click.argument("words", nargs=-1)
 @click.option("--target", "-t", metavar="T", help="Target id; default: the card's.")

@@ -37,6 +37,19 @@ def select_targets(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def select_target(word: str) -> str:
+    """The name of the one target that a word means, for commands that look at one.
+
+    Raises:
+        UsageError: `all`, or a list of several.
+        UnknownTarget: a word that no record describes.
+    """
+    names = select_targets([word])
+    if len(names) > 1:
+        raise UsageError(f"--target {word} means {len(names)} targets", remedy=f"name one of {', '.join(names)}")
+    return names[0]
+
+
 def _resolve(word: str, known: tuple[str, ...]) -> tuple[str, ...]:
     if word in known:
         return (word,)

@@ -98,7 +98,7 @@ class Expr:
             ExpressionError(
                 f"unknown name '{name}'{did_you_mean(name, allowed)}{_excerpt(str(self))}",
                 place=_offset(self.place, part.offset or 0),
-                remedy=f"names known here: {', '.join(allowed)}",
+                remedy=f"names known here: {_known(name, allowed)}",
             )
             for name, part in unknown.items()
         )
@@ -208,6 +208,16 @@ def _offset(place: Place | None, offset: int) -> Place | None:
     if place is None or place.column is None:
         return place
     return Place(place.file, place.line, place.column + offset)
+
+
+def _known(name: str, allowed: Iterable[str]) -> str:
+    """What could be written in a name's place: plain names, or for a dotted one the facts of its group."""
+    names = tuple(allowed)
+    facts = [one for one in names if "." in one]
+    group = [one for one in facts if "." in name and one.partition(".")[0] == name.partition(".")[0]]
+    shown = group or [one for one in names if "." not in one] or facts
+    left = len(facts) - len([one for one in shown if "." in one])
+    return ", ".join(shown) + (f", and {left} facts such as {facts[-1]} (docs/specs.md)" if left else "")
 
 
 def _excerpt(text: str) -> str:

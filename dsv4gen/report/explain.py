@@ -41,7 +41,8 @@ class Explanation:
         d = self.decision
         say(f"{d.family}.{d.op} on {d.target}", "head")
         say("shape    " + " ".join(f"{name}={value}" for name, value in d.shape.items()))
-        say("options  " + " ".join(f"{name}={value}" for name, value in d.options.items()))
+        if d.options:
+            say("options  " + " ".join(f"{name}={value}" for name, value in d.options.items()))
         if d.variant:
             say(f"variant  {d.variant} ({d.variant_reason})")
         say()
@@ -82,7 +83,7 @@ def explain_shape(
     """Explain one shape from the specs as they are now; nothing needs to be built.
 
     Raises:
-        UsageError: an unknown family or op.
+        UsageError: an unknown family or op, several targets.
         ArgumentError: an unknown axis, or a value outside its range.
     """
     manifest = _fresh_manifest(family, target)
@@ -138,15 +139,14 @@ def _absent(entry: Mapping[str, Any]) -> dict[str, int]:
 def _fresh_manifest(family: str, target: str) -> Manifest:
     from dsv4gen.emit.build import make_plans
     from dsv4gen.emit.manifest import make_manifest, plan_files
-    from dsv4gen.emit.select import select_targets
+    from dsv4gen.emit.select import select_target
     from dsv4gen.spec import load_specs
 
     specs = load_specs(*extensions.spec_folders())
     if family not in specs.families:
         known = ", ".join(sorted(specs.families))
         raise UsageError(f"no family {family!r}{did_you_mean(family, specs.families)}", remedy=f"families: {known}")
-    (name, *_) = select_targets([target])
-    plans = make_plans(specs, name, [family])
+    plans = make_plans(specs, select_target(target), [family])
     return make_manifest(plans[0].target, [family], plan_files(plans))
 
 

@@ -102,8 +102,12 @@ def decide(
         launches = tuple(_plan_launch(family, launch, names, chosen_options) for launch in path["launches"])
     except ExpressionError as error:
         missing = [name for name in sizes_read(family, op) if name not in shape]
-        remedy = f"give every size that {op} reads; missing: {', '.join(missing)}" if missing else ""
-        raise ArgumentError(error.message, remedy=remedy) from None
+        if not missing:
+            raise ArgumentError(error.message) from None
+        raise ArgumentError(
+            f"no value for {', '.join(map(repr, missing))}",
+            remedy=f"give every size that {op} reads: {'; '.join(_size_words(family, name) for name in missing)}",
+        ) from None
     return Decision(
         family=family_name,
         op=op,
@@ -179,7 +183,7 @@ def complete_options(family: Json, options: Mapping[str, str]) -> dict[str, str]
     declared: Json = family["options"]
     for name, value in options.items():
         if name in family["axes"] and isinstance(value, str):
-            raise ArgumentError(f"{name}={value!r} is not a whole number", remedy=family["axes"][name]["doc"])
+            raise ArgumentError(f"{name}={value!r} is not a whole number", remedy=f"give {_size_words(family, name)}")
         if name not in declared:
             known = ", ".join(declared) or "none"
             raise ArgumentError(f"no option {name!r}{did_you_mean(name, declared)}; options: {known}")
@@ -248,7 +252,15 @@ def _check_shape(family: Json, shape: Shape) -> None:
             raise ArgumentError(f"no axis {name!r}{did_you_mean(name, axes)}; axes: {', '.join(axes)}")
         low, high = (evaluate_json(axes[name][end]["tree"], {**family["constants"], **shape}) for end in ("min", "max"))
         if not low <= value <= high:
-            raise ArgumentError(f"{name}={value} is outside {low}..{high}", remedy=axes[name]["doc"])
+            raise ArgumentError(
+                f"{name}={value} is outside {low}..{high}", remedy=f"give {_size_words(family, name)} in that range"
+            )
+
+
+def _size_words(family: Json, name: str) -> str:
+    """`k=N, entries selected per row`; facts of the device have no text of their own."""
+    doc = family["axes"][name]["doc"] if name in family["axes"] else "a fact of the device"
+    return f"{name}=N{doc and ', '}{doc or ''}"
 
 
 def _plan_launch(family: Json, launch: Json, names: Json, options: Mapping[str, str]) -> PlannedLaunch:

@@ -199,6 +199,7 @@ def _accept_target(family: str, word: str) -> selection.Accepted:
 def _accept_device(family: str, index: int | None, here: platform.Platform) -> selection.Accepted:
     devices = here.devices()
     if not devices:
+        any_entry(family)  # a misspelt family is the first thing to say
         raise LoadError(
             f"cannot choose a {family} kernel: no GPU and no target ({here.why_no_device()})",
             remedy=f'pass target="..." or set {env.TARGET.name}; target="reference" runs in torch on the CPU',

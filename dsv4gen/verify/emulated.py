@@ -14,7 +14,7 @@ from dsv4gen.base.errors import CompileError, EmulationError, UsageError, Verify
 from dsv4gen.console import say, table
 from dsv4gen.emit.build import make_plans
 from dsv4gen.emit.manifest import family_json
-from dsv4gen.emit.select import select_targets
+from dsv4gen.emit.select import select_target
 from dsv4gen.emulate.amdgcn import Kernel
 from dsv4gen.emulate.amdgcn.launch import Options
 from dsv4gen.emulate.triton import Launch
@@ -88,15 +88,15 @@ def emulate_shape(
     """Run one call with random inputs of a shape.
 
     Raises:
-        UsageError: an unknown family, a target that is not AMD, a family without emulated calls.
+        UsageError: an unknown family, several targets, one that is not AMD, a family without emulated calls.
         ToolMissing: no compiler for the target.
     """
     Options(order=order).resolved_order()
     specs = load_specs(*extensions.spec_folders())
     if family not in specs.families:
         raise UsageError(f"no family {family!r}{did_you_mean(family, specs.families)}")
-    (name,) = select_targets([target])
-    record = resolve_target(specs, target)
+    name = select_target(target)
+    record = resolve_target(specs, name)
     if record.detect.api != "hip":
         raise UsageError(f"{target} is no AMD target; the emulator runs AMD machine code", remedy="try --target gfx950")
     (plan,) = make_plans(specs, name, [family])

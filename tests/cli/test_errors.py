@@ -23,13 +23,17 @@ def copy(tmp_path: Path) -> Copy:
         (["explain", "topk", "--target", "gfx950", "batch"], 2, "'batch' is not KEY=VALUE"),
         (["explain", "topk", "--target", "gfx950", "batch=1", "widht=3", "k=3"], 2, "did you mean 'width'?"),
         (["explain", "topk", "--target", "gfx950", "batch=1", "k=3"], 2, "no value for 'width'"),
-        (["explain", "topk", "--target", "gfx950", "batch=1"], 2, "reads; missing: width"),
+        (["explain", "topk", "--target", "gfx950", "batch=1"], 2, "select reads: width=N, "),
         (
             ["explain", "topk", "--target", "gfx950", "batch=1.5", "width=3", "k=3"],
             2,
             "batch='1.5' is not a whole number",
         ),
-        (["explain", "topk", "--target", "gfx950", "batch=1", "width=9", "k=4000"], 2, "k=4000 is outside 1..2048"),
+        (
+            ["explain", "topk", "--target", "gfx950", "batch=1", "width=9", "k=4000"],
+            2,
+            "give k=N, entries selected per row in that range",
+        ),
         (
             ["explain", "topk", "--target", "gfx950", "batch=1", "width=9", "k=4", "mode=pages"],
             2,

@@ -44,6 +44,7 @@ def refused(*words: str, says: str) -> None:
         ("explain topk -t gfx950 batch=1 widht=9 k=4", "did you mean 'width'?"),
         ("explain topk -t gfx950 batch=1 width=9 k=4000", "k=4000 is outside 1..2048"),
         ("explain topk -t gfx950 batch=1 k=4", "no value for 'width'"),
+        ("explain topk -t gfx950", "batch=N, rows of scores; width=N, allocated columns of a row"),
         ("explain topk -t gfx950 batch=1.5 width=9 k=4", "batch='1.5' is not a whole number"),
         ("explain topk -t gfx950 batch=--4 width=9 k=4", "batch='--4' is not a whole number"),
         ("explain topk -t gfx950 batch=² width=9 k=4", "batch='²' is not a whole number"),
@@ -51,6 +52,9 @@ def refused(*words: str, says: str) -> None:
         ("explain topk -t gfx950 mode=dual mode=dual", "mode is given twice"),
         ("explain topk -t gfx950 batch=1 width=9 k=4 mode=pages", "mode='pages' is not one of"),
         ("explain topk -t gfx950 batch", "'batch' is not KEY=VALUE"),
+        ("explain topk -t all batch=1 width=9 k=4", "--target all means"),
+        ("explain topk -t gfx950,gfx942 batch=1 width=9 k=4", "name one of gfx950, gfx942"),
+        ("emulate topk -t all width=9 k=4", "--target all means"),
         ("verify -t gfx950 -f tpk", "did you mean 'topk'?"),
         ("verify -t gfx95", "did you mean 'gfx950'?"),
         ("emulate tpk -t gfx950", "did you mean 'topk'?"),
@@ -99,6 +103,13 @@ def test_words(words: str, says: str) -> None:
 
 
 NUMBERS = ("nan", "inf", "-inf", "-1", "", "x", "1e999", "9" * 400)
+
+
+def test_the_list_of_commands_is_not_cut_short() -> None:
+    shown = CliRunner().invoke(main, ["--help"], terminal_width=80)
+    assert shown.exit_code == 0
+    commands = shown.output.partition("Commands:")[2]
+    assert "verify" in commands and "..." not in commands
 
 
 @pytest.mark.parametrize("value", NUMBERS)

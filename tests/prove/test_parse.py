@@ -157,6 +157,21 @@ def test_unknown_names_are_all_reported_at_their_place() -> None:
     expression.check_names(["seq_len", "blok_threads", "qq"])
 
 
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("widht", "width, units, and 3 facts such as wave.launch (docs/specs.md)"),
+        ("cluster.remote", "cluster.supported, cluster.remote_shared, and 1 facts such as wave.launch (docs/specs.md)"),
+        ("clustr.supported", "width, units, and 3 facts such as wave.launch (docs/specs.md)"),
+    ],
+)
+def test_names_that_are_known_are_told_without_all_facts(text: str, known: str) -> None:
+    allowed = ["width", "units", "cluster.supported", "cluster.remote_shared", "wave.launch"]
+    with pytest.raises(ExpressionError) as caught:
+        Expr.parse(text).check_names(allowed)
+    assert caught.value.remedy == f"names known here: {known}"
+
+
 def test_the_same_text_at_two_places() -> None:
     other = Place("other.yaml", 1, 1)
     assert Expr.parse("a + zz", PLACE) == Expr.parse("a + zz", other)

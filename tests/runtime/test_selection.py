@@ -11,7 +11,15 @@ import pytest
 import torch
 
 import dsv4gen
-from dsv4gen.base.errors import ArgumentError, DsvError, EnvironmentValueError, LoadError, ManifestError, UnknownTarget
+from dsv4gen.base.errors import (
+    ArgumentError,
+    DsvError,
+    EnvironmentValueError,
+    LoadError,
+    ManifestError,
+    UnknownName,
+    UnknownTarget,
+)
 from dsv4gen.base.manifest import SCHEMA
 from dsv4gen.base.target_id import parse
 from dsv4gen.runtime import platform, selection
@@ -153,6 +161,8 @@ def test_no_gpu_and_no_target(
         dsv4gen.load("demo")
     assert reason in str(caught.value) and 'target="reference"' in str(caught.value)
     assert dsv4gen.explain("demo", target="gfx942", rows=1, width=8).path == "single"
+    with pytest.raises(UnknownName, match=r"no family 'dmeo'.*did you mean 'demo'"):
+        dsv4gen.load("dmeo")
 
 
 @pytest.mark.usefixtures("roots")
