@@ -15,9 +15,10 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")))
 
 
-def test_the_call_of_sparse_decode_prints_what_its_page_says() -> None:
+@pytest.mark.parametrize("family", ["gather_dequant", "indexer_logits", "sparse_decode", "topk"])
+def test_the_call_of_a_family_prints_what_its_page_says(family: str) -> None:
     need_module("torch")
-    text = (DOCS / "sparse_decode.md").read_text(encoding="utf-8")
+    text = (DOCS / f"{family}.md").read_text(encoding="utf-8")
     ((code, output),) = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, output), done.stderr
