@@ -33,16 +33,20 @@ def run(*, data, out, scale=2.0, scratch=None, mode="none"):
 """
 
 
-def write_triton(root: Path, module: str = MODULE) -> Path:
-    """The demo family as a Triton family."""
+def write_triton(root: Path, module: str = MODULE, family: str = "demo") -> Path:
+    """The demo family as a Triton family; one whose op takes other arguments needs a name that torch does not know."""
     entry = {**synthetic.demo_family(), "language": "triton"}
     entry["ops"]["run"]["paths"] = [synthetic.path("single", True, [synthetic.launch("tiles")])]
-    launchers = read_launchers("demo.py", module, SourceMap("demo.py", ()), {"run": ()}) if "def run(" in module else {}
+    launchers = (
+        read_launchers(f"{family}.py", module, SourceMap(f"{family}.py", ()), {"run": ()})
+        if "def run(" in module
+        else {}
+    )
     entry["launchers"] = {op: launcher.to_json() for op, launcher in launchers.items()}
-    folder = synthetic.write_folder(root, families={"demo": entry})
-    (folder / "demo.py").write_text(module, encoding="utf-8")
+    folder = synthetic.write_folder(root, families={family: entry})
+    (folder / f"{family}.py").write_text(module, encoding="utf-8")
     data = dict(read_manifest(folder).data)
-    data["outputs"] = {**data["outputs"], "demo.py": digest_bytes(module.encode())}
+    data["outputs"] = {**data["outputs"], f"{family}.py": digest_bytes(module.encode())}
     (folder / "manifest.json").write_text(json_text(data), encoding="utf-8")
     return folder
 

@@ -33,8 +33,8 @@ def run(*, data, out, scale=2.0, scratch=None, mode="none", tile=None):
 @pytest.fixture
 def demo(tmp_path: Path) -> Any:
     """The demo family's op."""
-    write_triton(tmp_path / "generated", MODULE)
-    return dsv4gen.load("demo").run
+    write_triton(tmp_path / "generated", MODULE, "tiled_demo")
+    return dsv4gen.load("tiled_demo").run
 
 
 def _hits(op: Any) -> list[int]:
@@ -211,8 +211,8 @@ def run(*, data, out, decode, scale=2.0, scratch=None, tile=None):
 @pytest.fixture
 def choosing(tmp_path: Path) -> Any:
     """The demo family's op with a choice that has no default."""
-    write_triton(tmp_path / "generated", CHOOSING)
-    return dsv4gen.load("demo").run
+    write_triton(tmp_path / "generated", CHOOSING, "choosing_demo")
+    return dsv4gen.load("choosing_demo").run
 
 
 @pytest.mark.parametrize(
