@@ -33,7 +33,7 @@ def test_one_cell_with_all_its_reasons(failing: Planted) -> None:
     done = failing.copy.run("report", "gfx950/topk", "-t", "gfx950", "-f", "topk", "--verify", str(failing.results))
     assert done.returncode == 1
     assert "topk on gfx950: stale tuning" in done.stdout
-    assert "not executed: gfx950 topk_t256: row path register2" in done.stdout
+    assert "not executed: gfx950 topk topk_t256: row path register2: no case reached it" in done.stdout
     assert "select.cluster: rejected, requires cluster.remote_shared, but cluster.remote_shared is False" in done.stdout
 
 
