@@ -94,7 +94,8 @@ def _text_key(plan: FamilyPlan) -> str:
 
 
 def _run(plan: FamilyPlan, full: bool, progress: Progress) -> Run:
-    with progress.stage(f"running {plan.family} as on {plan.target.name}") as step:
+    host = "interpreter" if plan.language == "triton" else "SIMT host"
+    with progress.stage(f"running {plan.family} for {plan.target.name} on the {host}") as step:
         try:
             cases = cases_of(plan, full)
             return _run_triton(plan, cases, step) if plan.language == "triton" else _run_simt(plan, cases, step)
