@@ -146,7 +146,9 @@ def drawn(table: CallTable, entry: Mapping[str, Any], random: Random) -> dict[st
     for axis in table.axes:
         low, high = (_bound(tree, {**table.constants, **sizes}) for tree in (axis.minimum, axis.maximum))
         sizes[axis.name] = min(high, low + random.choice([0, 1, 3, 7, 32, 64, 96, 512]))
-    call: dict[str, Any] = {name: sizes.get(name, 0.5) for name in (*table.required_numbers, *table.optional_numbers)}
+    scalars = {name: 0.5 if name in table.floats else 0 for name in table.scalars}
+    numbers = (*table.required_numbers, *table.optional_numbers)
+    call: dict[str, Any] = {name: {**scalars, **sizes}[name] for name in numbers}
     for page, cache in (("page_size", "cache"), ("extra_page_size", "extra_cache")):
         if page in entry["axes"] and any(rule.name == cache for rule in table.tensors):
             call.setdefault(page, random.choice([1, 2, 64]))

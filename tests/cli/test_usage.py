@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from dsv4gen.base.errors import OutputError, UsageError
 from dsv4gen.base.outputs import require_file, require_folder, write_whole
 from dsv4gen.cli import main
+from tests.tools import need_module
 
 SHAPE = ("batch=1", "width=9", "k=4")
 
@@ -203,7 +204,7 @@ def test_a_file_that_is_none(words: str, says: str, what: str) -> None:
 
 
 def test_a_plot_of_no_format_is_refused() -> None:
-    pytest.importorskip("matplotlib")
+    need_module("matplotlib")
     refused("bench", "topk", "--plot", "a.nope", says=".nope stands for no format")
 
 
