@@ -76,10 +76,16 @@ def new_target(name: str, *, like: str | None = None, folder: Path | None = None
         raise UsageError(f"{name!r} is not an architecture's plain name", remedy=f"write {wanted.arch}")
     owners = {device: target for target in known for device in (target, *specs.platforms[target].model.also)}
     if name in owners:
-        raise UsageError(f"{name} is described already, in specs/platforms/{owners[name]}.yaml")
+        raise UsageError(
+            f"{name} is described already, in specs/platforms/{owners[name]}.yaml",
+            remedy=f"change that file, or build it: dsv4gen build --target {owners[name]}",
+        )
     model = resolve_target(specs, like or nearest(wanted, known))
     if model.detect.api != wanted.api:
-        raise UsageError(f"{name} is a {wanted.api} device and {model.name} a {model.detect.api} one")
+        raise UsageError(
+            f"{name} is a {wanted.api} device and {model.name} a {model.detect.api} one",
+            remedy=f"leave --like out, or name one of {', '.join(one.arch for one in _of_api(wanted.api, known))}",
+        )
     home = find_home(folder)
     file = home.root / "specs" / "platforms" / f"{name}.yaml"
     write_new({file: platform_text(wanted, model)})
@@ -87,24 +93,38 @@ def new_target(name: str, *, like: str | None = None, folder: Path | None = None
 
 
 def nearest(wanted: TargetId, known: Sequence[str]) -> str:
-    """The known target of the same vendor with the closest version, the newer one of two equally close.
+    """The known target of the same vendor with the closest version; of two equally close ones the newer stepping of one
+    version, or the older version.
 
     Raises:
         UsageError: no target of that vendor.
     """
-    ids = [one for one in map(target_id.parse, known) if one.api == wanted.api]
+    ids = _of_api(wanted.api, known)
     if not ids:
-        raise UsageError(f"no {wanted.api} target to start from")
+        raise UsageError(
+            f"no {wanted.api} target to start from", remedy="write its platform file by hand: docs/specs.md"
+        )
 
-    def distance(one: TargetId) -> tuple[int, int, int]:
-        (major, minor), (own_major, own_minor) = one.capability, wanted.capability
-        return abs(major - own_major), abs(minor - own_minor), -_stepping(one)
+    def distance(one: TargetId) -> tuple[bool, int, int, int]:
+        away = abs(_version(one) - _version(wanted))
+        return one.capability[0] != wanted.capability[0], away, _version(one), -_stepping(one)
 
     return min(ids, key=distance).arch
 
 
+def _of_api(api: str, known: Sequence[str]) -> list[TargetId]:
+    return [one for one in map(target_id.parse, known) if one.api == api]
+
+
+def _version(one: TargetId) -> int:
+    """Major and minor as one number, in which 7.5 lies closer to 8.0 than to 8.9. A minor has one digit."""
+    major, minor = one.capability
+    return 10 * major + minor
+
+
 def _stepping(one: TargetId) -> int:
-    return int(one.arch[-1], 16)
+    """The last digit of a HIP name; CUDA names have none."""
+    return int(one.arch[-1], 16) if one.api == "hip" else 0
 
 
 def platform_text(wanted: TargetId, model: TargetRecord) -> str:
