@@ -44,7 +44,8 @@ def load(
     needs them; `prewarm` does it ahead of time.
 
     Raises:
-        LoadError: no GPU and no target; no folder serves the device, with the reason for each; several do.
+        LoadError: no GPU and no target; no folder serves the device, with the reason for each; several do; the family
+            has no reference that is called this way.
         ArgumentError: an option or choice that does not exist.
         ManifestError: generated files were edited, or an interrupted build left them incomplete.
         CaptureError: a graph is being captured.

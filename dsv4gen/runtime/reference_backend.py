@@ -22,12 +22,21 @@ Values = Mapping[str, Any]
 
 @dataclass
 class ReferenceBackend:
-    """One family's reference with chosen options."""
+    """One family's reference with chosen options.
+
+    Raises:
+        LoadError: no op of the family has a reference behind its call.
+    """
 
     family: str
     options: Mapping[str, str]
     entry: Mapping[str, Any] = field(default_factory=dict, repr=False)
     target: str = NAME
+
+    def __post_init__(self) -> None:
+        behind_calls = sorted({family for family, _ in _ADAPTERS})
+        if self.family not in behind_calls:
+            raise self._no_reference(self.family, f"families: {', '.join(behind_calls)}")
 
     def decide(self, op: str, sizes: Sizes) -> Decision:
         """No launches: torch does the work."""
@@ -44,10 +53,8 @@ class ReferenceBackend:
         """The reference with the op's arguments: same names, same checks, results written in place."""
         run = _ADAPTERS.get((self.family, table.op))
         if run is None:
-            raise LoadError(
-                f'{table.title} has no reference behind a call; target="reference" runs other families',
-                remedy=f"load a generated target; without a GPU: dsv4gen verify -t sm_90 -f {self.family}",
-            )
+            runs = ", ".join(op for family, op in _ADAPTERS if family == self.family)
+            raise self._no_reference(table.title, f"ops: {runs}")
         first = table.inputs[0].name
         outputs = [rule.name for rule in table.outputs]
 
@@ -64,6 +71,12 @@ class ReferenceBackend:
 
         call.__name__ = table.op
         return call
+
+    def _no_reference(self, what: str, runs: str) -> LoadError:
+        return LoadError(
+            f'{what} has no reference behind a call; target="{NAME}" runs the {runs}',
+            remedy=f"load a generated target; without a GPU: dsv4gen verify -t sm_90 -f {self.family}",
+        )
 
 
 def _topk_select(values: Values, options: Mapping[str, str]) -> None:
