@@ -6,6 +6,7 @@ paths       where specs, templates, generated files and caches live
 extensions  folders with further specs, templates and references
 target_id   one parser for every spelling of a GPU target
 tiles       tiles as people read them
+argument_names  names that arguments and ops may have
 params      the by-value struct of every HIP/CUDA kernel
 expression_json  expressions as the runtime evaluates them
 manifest    the model of generated/<target>/manifest.json

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import AfterValidator, BaseModel, StringConstraints
 from pydantic.fields import FieldInfo
 
+from dsv4gen.base.argument_names import TEXT_READS
 from dsv4gen.spec.facts import GROUPS, Product
 from dsv4gen.spec.family import DTYPES, FamilySpec
 from dsv4gen.spec.models import Expression, Name, Natural, Positive, Table, Text
@@ -50,6 +51,9 @@ mistake of every file is reported at once, with file, line and column.
 target facts such as `wave.launch`.
 
 *dtypes* are {", ".join(f"`{dtype}`" for dtype in DTYPES)}.
+
+Ops, tensors, scalars, axes and run-time strides become names of Python. None may be a keyword, begin with `_`,
+or be one of those that launch functions read: {", ".join(f"`{name}`" for name in sorted(TEXT_READS))}.
 """
 _PLATFORM = """\
 Each group of facts may be left out where a parent (`extends`) states it. A fact is written bare or as

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from dsv4gen.base.argument_names import why_not_a_name
 from dsv4gen.base.errors import ManifestError
 from dsv4gen.base.expression_json import choose_json, evaluate_json, names_json
 from dsv4gen.runtime.call_table import TORCH_DTYPES, AxisRule, CallTable, Launcher, TensorRule, WorkspaceRule
@@ -136,12 +136,12 @@ def _plain(shape: tuple[Any, ...]) -> set[str]:
 
 
 def _check_names(table: CallTable) -> None:
-    """Names become parameters and local variables of the launch function."""
+    """The op's name is the launch function's; the others become its parameters and local variables."""
     arguments = [t.name for t in table.tensors] + [w.name for w in table.workspaces] + list(table.scalars)
     names = arguments + [axis.name for axis in table.axes] + [*table.fields]
-    for name in names:
-        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-            raise ManifestError(f"{table.title}: {name!r} cannot be the name of an argument")
+    for what, name in [("an op", table.op), *(("an argument", name) for name in names)]:
+        if why := why_not_a_name(name):
+            raise ManifestError(f"{table.title}: {name!r} cannot be the name of {what}: it {why}")
     repeated = sorted({name for name in arguments if arguments.count(name) > 1 or name in [a.name for a in table.axes]})
     if repeated:
         raise ManifestError(f"{table.title}: {', '.join(repeated)} names two things")

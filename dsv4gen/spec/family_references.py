@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from dsv4gen.base.argument_names import why_not_a_name
 from dsv4gen.base.env import VARIABLES
 from dsv4gen.base.errors import SpecError
 from dsv4gen.spec.family import DTYPES, BenchShapes, FamilySpec, Op, Tensor
@@ -21,6 +22,7 @@ def check_family(loaded: Loaded[FamilySpec]) -> list[SpecError]:
     """Names that refer to nothing, and tables that contradict each other, within one family."""
     family, findings = loaded.model, Findings(loaded)
     _check_head(family, findings)
+    _check_names(family, findings)
     _check_axes(family, findings)
     _check_shapes(family, findings)
     for name, op in family.ops.items():
@@ -59,6 +61,24 @@ def _check_head(family: FamilySpec, findings: Findings) -> None:
             others = [other for other in ("axes", "constants", "options") if other != table]
             if any(name in getattr(family, other) for other in others):
                 findings.add("the same name stands for something else in this file", table, name)
+
+
+def _check_names(family: FamilySpec, findings: Findings) -> None:
+    for name, keys in _argument_names(family):
+        if why := why_not_a_name(name):
+            findings.add(f"'{name}' {why}", *keys, remedy="choose another name")
+
+
+def _argument_names(family: FamilySpec) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """Names that become names of Python, and where they stand: ops, tensors, scalars, axes, run-time strides."""
+    yield from ((axis, ("axes", axis)) for axis in family.axes)
+    for name, op in family.ops.items():
+        yield name, ("ops", name)
+        for table in ("tensors", "scalars"):
+            yield from ((member, ("ops", name, table, member)) for member in getattr(op, table))
+        for position, param in enumerate(op.params):
+            if param in stride_names(op):
+                yield param, ("ops", name, "params", position)
 
 
 def _check_axes(family: FamilySpec, findings: Findings) -> None:

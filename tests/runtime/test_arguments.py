@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,11 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dsv4gen
-from dsv4gen.base.errors import ArgumentError
-from dsv4gen.runtime import arguments, specialise
+from dsv4gen.base.argument_names import TEXT_READS
+from dsv4gen.base.errors import ArgumentError, ManifestError
+from dsv4gen.base.manifest import read_manifest
+from dsv4gen.runtime import argument_text, arguments, specialise
 from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.driver_launch import DriverLaunch
 from dsv4gen.runtime.read_table import make_table
+from dsv4gen.runtime.triton_launch import TritonLaunch
+from tests.checkout import ROOT
 from tests.runtime import synthetic
 from tests.runtime.stubs import StubDriver
 
@@ -98,6 +105,50 @@ def _table(shape: list[Any], strides: list[Any], role: str, align: int) -> CallT
         synthetic.tensor("other", "i32", shape, strides, role, align=align),
     ]
     return make_table("demo", family, "run", {"mode": "plain"})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"scale"', '"min"', "'min' cannot be the name of an argument: it is a name that launch functions read"),
+        ('"scratch"', '"bytes"', "'bytes' cannot be the name of an argument"),
+        ('"out"', '"_out"', "'_out' cannot be the name of an argument: it begins with an underscore"),
+        ('"width"', '"in"', "'in' cannot be the name of an argument: it is no name in Python"),
+        ('"run": {', '"repr": {', "'repr' cannot be the name of an op"),
+        ('"out"', '"data"', "data names two things"),
+    ],
+)
+def test_names_that_a_launch_function_cannot_have(old: str, new: str, says: str) -> None:
+    family = json.loads(json.dumps(synthetic.demo_family()).replace(old, new))
+    with pytest.raises(ManifestError, match=re.escape(says)):
+        make_table("demo", family, *family["ops"], {"mode": "plain"})
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx950"])
+def test_every_name_that_launch_functions_read_is_refused(target: str) -> None:
+    """Their text is read: what it neither binds nor marks by an underscore must be in the list, and no more."""
+    read: set[str] = set()
+    for family, entry in read_manifest(ROOT / "generated" / target).families.items():
+        options = {name: option["default"] for name, option in entry["options"].items()}
+        for op in entry["ops"]:
+            table = make_table(family, entry, op, options)
+            for ending in [TritonLaunch(table, amd=True)] if table.launcher else [DriverLaunch(table)]:
+                read |= _free_names("\n".join(_every_line(table, ending)))
+    assert read == TEXT_READS - {"max", "min"}, "and these two in sizes of tensors"
+    assert {"max", "min"} == _free_names(argument_text.expression_text(["min", 1, ["max", 2, 3]]))
+
+
+def _every_line(table: CallTable, ending: specialise.Ending) -> Iterator[str]:
+    return specialise.function_text(table, ending, checked=True, on_cuda=True, many_devices=True)
+
+
+def _free_names(text: str) -> set[str]:
+    """Names without an underscore that a text reads and neither binds nor takes as parameters."""
+    nodes = list(ast.walk(ast.parse(text)))
+    bound = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    bound |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return {node.id for node in names if not node.id.startswith("_")} - bound
 
 
 TABLES = (

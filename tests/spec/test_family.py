@@ -88,6 +88,10 @@ BROKEN = [
     ("[1, 64], width", "[1, 65], width", "bench.rows.shapes[0].batch: 65 is above the axis's max 64"),
     ("[1, 64], width", "[1, 1], width", "bench.rows.shapes[0].batch: 1 is listed twice"),
     ("[1, 64], width", "[1, 64], length", "bench.rows.shapes[0].length: 'length' is no axis a caller chooses"),
+    ("  width: {min: 0", "  bytes: {min: 0", "axes.bytes: 'bytes' is a name that launch functions read"),
+    ("  run:\n    summary", "  repr:\n    summary", "ops.repr: 'repr' is a name that launch functions read"),
+    ("      eps: {dtype", "      lambda: {dtype", "ops.run.scalars.lambda: 'lambda' is no name in Python"),
+    ("      map: {dtype", "      _map: {dtype", "ops.run.tensors._map: '_map' begins with an underscore"),
     ("template: sample.cu.jinja", "template: ../up.cu.jinja", "template: string should match pattern"),
 ]  # fmt: skip
 
