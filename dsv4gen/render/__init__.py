@@ -3,7 +3,7 @@
 literals    Python values and expressions as C++ or Python literals
 checks      what a template may not contain, refused when it loads
 source_map  markers that survive rendering, turned into line origins
-environment the Jinja environment: strict, sandboxed, deterministic
+environment  the Jinja environment: strict, sandboxed, deterministic
 dialects    output language by target API: file suffix, device layer, context
 launchers   what the launchers of a rendered Triton module take
 render      the entry point: render_family(plan)

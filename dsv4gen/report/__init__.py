@@ -4,6 +4,7 @@ explain     path, reasons, proof table and floors of one shape
 listing     targets x families, and what is built
 doctor      tools and devices found here
 build       what a build wrote, drift
+spec_page   docs/specs.md
 model       the report: targets x families of cells, each with stages and tables
 benchmarks  files of times -> measurements and charts
 evidence    files of results by cell; those that cannot be used, named

@@ -13,6 +13,7 @@ choose      times to an ordered list of predicates
 write       specs/tuning/<target>/<family>.yaml, with the comments that were there  (needs the generator)
 apply       a journal's rows chosen, written, and taken back where the specs refuse them  (needs the generator)
 asked       the command's words, and those that exclude each other
+show        what a run did
 command     the steps together
 """
 

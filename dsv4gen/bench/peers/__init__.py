@@ -6,6 +6,10 @@ names of our outputs; or None where the package has nothing for the op. A distri
 
     [project.entry-points."dsv4gen.peers"]
     name = "package.module"
+
+sglang       its DeepSeek-V4 kernels, called as its own layers call them
+flashinfer   its top-k with page table
+plain_torch  the op written with torch's functions
 """
 
 from __future__ import annotations
