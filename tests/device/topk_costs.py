@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +17,9 @@ import torch
 import dsv4gen
 
 ROOT = Path(__file__).resolve().parents[2]
+Way = Callable[[], Any]
+PAGE_BITS = 6
+BARE, PEER = "cuLaunchKernelEx by ctypes, arguments packed", "peer through tvm-ffi"
 #: calls between two synchronisations: fewer than a stream's queue holds
 BURST = 400
 ROUNDS = 25
@@ -93,69 +94,105 @@ def eight_cold_ranks() -> dict[str, float]:
 
 
 def host_costs() -> dict[str, float]:
-    """Microseconds of host time per call on rows so short that the kernel is never the limit."""
-    kernel = dsv4gen.load("topk")
-    fast = dsv4gen.load("topk", checked=False)
-    scores = torch.zeros(1, 1024, device="cuda")
-    lens = torch.full((1,), 8, dtype=torch.int32, device="cuda")
-    table = torch.zeros(1, 16, dtype=torch.int32, device="cuda")
-    out = torch.zeros(1, 512, dtype=torch.int32, device="cuda")
-    kernel(scores, lens, table, out, page_bits=6)
+    """Microseconds of host time per call on rows so short that the kernel is never the limit; where $TOPK_PEER names a
+    compiled module of sglang's top-k v2, that in turn with ours, and ratios to it."""
+    found = {}
+    for batch, width in ((1, 1024), (64, 4096)):
+        tensors = short_rows(batch, width)
+        costs = per_call({**ways_to_call(*tensors), **torch_costs(tensors[-1])})
+        found |= {f"{batch} x {width} {name}": round(cost, 3) for name, cost in costs.items()}
+        if PEER in costs:
+            ratios = {name: cost / costs[PEER] for name, cost in costs.items() if name != PEER}
+            found |= {f"{batch} x {width} {name}, ratio": round(ratio, 3) for name, ratio in ratios.items()}
+    return found
+
+
+def short_rows(batch: int, width: int, device: str = "cuda") -> tuple[torch.Tensor, ...]:
+    """Scores, lengths of 8, page table and output of 512 entries."""
+    return (
+        torch.zeros(batch, width, device=device),
+        torch.full((batch,), 8, dtype=torch.int32, device=device),
+        torch.zeros(batch, width >> PAGE_BITS, dtype=torch.int32, device=device),
+        torch.zeros(batch, 512, dtype=torch.int32, device=device),
+    )
+
+
+def ways_to_call(scores: torch.Tensor, lens: torch.Tensor, table: torch.Tensor, out: torch.Tensor) -> dict[str, Way]:
+    """The same call in several ways."""
+    kernel, fast = dsv4gen.load("topk"), dsv4gen.load("topk", checked=False)
     raw, unchecked, op = kernel.raw, fast.raw, torch.ops.dsv4gen.topk_select.default
-    prepared = next(iter(raw.__globals__["_decisions"].values()))
-    config, function = prepared.launches[0]
-    pack_plain, pack_extended = _bare_calls(config, function, (scores, lens, table, out))
+    given = {"scores": scores, "seq_lens": lens, "page_table": table, "out": out}
+    ways: dict[str, Way] = {
+        BARE: bare_call(kernel, given),
+        "loaded, unchecked": lambda: unchecked(scores, lens, table, out, page_bits=PAGE_BITS),
+        "loaded, checked": lambda: raw(scores, lens, table, out, page_bits=PAGE_BITS),
+        "loaded, checked, by keyword": lambda: raw(**given, page_bits=PAGE_BITS),
+        "loaded object": lambda: kernel(scores, lens, table, out, page_bits=PAGE_BITS),
+        "torch.ops": lambda: op(scores, lens, table, out, *[None] * 5, page_bits=PAGE_BITS),
+    }
+    if os.environ.get("TOPK_PEER"):
+        ways[PEER] = peer_call(os.environ["TOPK_PEER"], scores, lens, table, out)
+    return ways
+
+
+def torch_costs(out: torch.Tensor) -> dict[str, Way]:
+    """What torch itself takes for something of the kind."""
     stream = torch._C._cuda_getCurrentRawStream
-    ways: dict[str, Callable[[], Any]] = {
-        "cuLaunchKernel by ctypes, arguments packed": pack_plain,
-        "cuLaunchKernelEx by ctypes, arguments packed": pack_extended,
-        "loaded, unchecked": lambda: unchecked(scores, lens, table, out, page_bits=6),
-        "loaded, checked": lambda: raw(scores, lens, table, out, page_bits=6),
-        "loaded, checked, by keyword": lambda: raw(
-            scores=scores, seq_lens=lens, page_table=table, out=out, page_bits=6
-        ),
-        "loaded object": lambda: kernel(scores, lens, table, out, page_bits=6),
-        "torch.ops": lambda: op(scores, lens, table, out, *[None] * 5, page_bits=6),
+    return {
         "torch in-place add": lambda: out.add_(1),
         "torch.empty": lambda: torch.empty(8, device="cuda"),
-        "data_ptr": scores.data_ptr,
+        "data_ptr": out.data_ptr,
         "raw stream": lambda: stream(0),
     }
-    return {name: round(cost, 3) for name, cost in per_call(ways).items()}
 
 
-def _bare_calls(
-    config: int, function: int, tensors: tuple[torch.Tensor, ...]
-) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """The same launch with as little Python around it as there can be."""
-    library = ctypes.CDLL("libcuda.so.1")
-    plain, extended = library.cuLaunchKernel, library.cuLaunchKernelEx
-    plain.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3]
-    extended.argtypes = [ctypes.c_void_p] * 4
-    buffer = ctypes.create_string_buffer(128)
-    pointers = (ctypes.c_void_p * 1)(ctypes.addressof(buffer))
-    address = ctypes.addressof(pointers)
-    pack = struct.Struct("<5Q5q4I").pack_into
-    grid = struct.unpack("<6I", ctypes.string_at(config, 24))
-    scores, lens, table, out = tensors
-    stream = torch._C._cuda_getCurrentRawStream
+def peer_call(module: str, scores: torch.Tensor, lens: torch.Tensor, table: torch.Tensor, out: torch.Tensor) -> Way:
+    """sglang's top-k v2, compiled into `module`, called through tvm-ffi with a plan made before."""
+    import tvm_ffi
 
-    def pack_arguments() -> None:
-        at = (scores.data_ptr(), lens.data_ptr(), table.data_ptr(), out.data_ptr(), 0)
-        pack(buffer, 0, *at, 1024, 1, 16, 512, 0, 1024, 512, 16, 6)
+    peer = tvm_ffi.load_module(module)
+    plan = torch.zeros(scores.shape[0] + 1, 2, dtype=torch.int32, device=scores.device)
+    peer.topk_plan(lens, plan, -1)
+    transform = peer.topk_transform_paged
+    return lambda: transform(scores, lens, table, out, 1 << PAGE_BITS, plan, None)
 
-    def call_plain() -> None:
-        pack_arguments()
-        if plain(function, *grid, 0, stream(0), address, None):
-            raise RuntimeError("cuLaunchKernel failed")
 
-    def call_extended() -> None:
-        pack_arguments()
-        if extended(config, function, address, None):
-            raise RuntimeError("cuLaunchKernelEx failed")
+def bare_call(kernel: Any, given: Mapping[str, torch.Tensor]) -> Way:
+    """The launch of a call with as little Python around it as there can be: `Params` packed whole, then the driver."""
+    kernel.raw(**given, page_bits=PAGE_BITS)
+    known, table = _globals(kernel.raw), kernel.op().table
+    numbers, device = {**_numbers(table, given), "page_bits": PAGE_BITS}, given["out"].get_device()
+    key = (known["_stream"](device), device, *(numbers[axis] for axis in table.key_axes))
+    ((config, function),) = known["_decisions"][key].launches
+    buffer, params = known["_new_slot"]()
+    words = [f"{name}.data_ptr()" if name in given else str(numbers.get(name, 0)) for name in table.fields]
+    text = "lambda: (stream(device), pack(buffer, 0, WORDS), launch(config, function, params, None))[2]"
+    text = text.replace("WORDS", ", ".join(words))
+    names = {"stream": known["_stream"], "pack": known["_pack"], "launch": known["_launch"], "buffer": buffer}
+    names["device"] = device
+    call: Way = eval(text, {**given, **names, "config": config, "function": function, "params": params})
+    if call():
+        raise RuntimeError("the bare launch failed")
+    return call
 
-    call_plain.keep = pointers  # type: ignore[attr-defined]
-    return call_plain, call_extended
+
+def _globals(function: Any) -> dict[str, Any]:
+    """Those of the launch function, below what keeps torch.compile out of it."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    found: dict[str, Any] = function.__globals__
+    return found
+
+
+def _numbers(table: Any, given: Mapping[str, torch.Tensor]) -> dict[str, int]:
+    """Sizes and run-time strides of tensors by their names in `Params`."""
+    found: dict[str, int] = {}
+    for rule in table.tensors:
+        if rule.name in given:
+            tensor = given[rule.name]
+            pairs = (*zip(rule.shape, tensor.shape, strict=True), *zip(rule.strides, tensor.stride(), strict=True))
+            found |= {name: value for name, value in pairs if isinstance(name, str)}
+    return found
 
 
 def per_call(ways: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
