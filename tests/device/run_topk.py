@@ -3,7 +3,9 @@
     python tests/device/run_topk.py [--quick] [--only WORD ...]
 
 Needs `generated/<target>` (dsv4gen build --target sm_90) and torch; the generator's packages need not be there.
-Prints a table and writes `topk.json` to the folder $OUT, if set. Exit status 1 when a check fails.
+Prints a table and writes `$PART.json`, or `topk.json`, to the folder $OUT, if set. Exit status 1 when a check fails.
+$TOPK_PEER may name a compiled module of sglang's top-k v2; the host's cost of a call through tvm-ffi then stands beside
+ours.
 """
 
 from __future__ import annotations
@@ -26,7 +28,14 @@ os.environ.setdefault("DSV4GEN_CACHE_DIR", tempfile.mkdtemp(prefix="dsv4gen-"))
 import torch  # noqa: E402
 
 from dsv4gen.runtime import compilers, driver_backend  # noqa: E402
-from tests.device import topk_checks, topk_costs, topk_distributions, topk_matrix, topk_split  # noqa: E402
+from tests.device import (  # noqa: E402
+    topk_checks,
+    topk_costs,
+    topk_distributions,
+    topk_kernels,
+    topk_matrix,
+    topk_split,
+)
 from tests.device.card import require_card  # noqa: E402
 
 
@@ -53,7 +62,7 @@ def main() -> int:
             print(f"\n{name}")
             print("\n".join(f"  {key:72s} {value:9.2f}" for key, value in found.items()), flush=True)
     if os.environ.get("OUT"):
-        path = Path(os.environ["OUT"]) / "topk.json"
+        path = Path(os.environ["OUT"]) / f"{os.environ.get('PART', 'topk')}.json"
         path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return 1 if failed else 0
 
@@ -75,7 +84,7 @@ def checks(quick: bool) -> dict[str, Callable[[], str]]:
     found: dict[str, Callable[[], str]] = {"cold capture": topk_checks.CHECKS["cold capture"]}
     for variant in ("v2", "v1"):
         found[f"results {variant}"] = lambda variant=variant: with_variant(variant, quick)  # type: ignore[misc]
-    return {**found, **topk_checks.CHECKS, **topk_matrix.CHECKS, **topk_split.CHECKS}
+    return {**found, **topk_checks.CHECKS, **topk_matrix.CHECKS, **topk_split.CHECKS, **topk_kernels.CHECKS}
 
 
 def with_variant(variant: str, quick: bool) -> str:

@@ -35,6 +35,15 @@ WINDOWS = {
     "long": ((0, 131072), (131072, 65537), (196609, 100000)),
 }
 RACE_ROWS = 300_000
+#: (batch, width, k) whose rows take every launch path and tile of v2 on a card of 132 units with clusters
+PATHS = (
+    *((530, 2500, 512), (8, 4000, 512), (100, 12_001, 1024), (34, 40_001, 2048), (16, 40_001, 512)),
+    *((8, 40_001, 1024), (8, 140_001, 512), (4, 140_001, 1024), (4, 140_001, 2048), (2, 262_149, 512)),
+)
+RACES = (
+    *((4096, 2048, 512), (2048, 8193, 1024), (512, 40_000, 2048), (100, 20_000, 512), (48, 65_536, 1024)),
+    *((32, 65_536, 2048), (16, 65_536, 512), (8, 131_072, 512), (8, 200_000, 1024), (4, 200_000, 512)),
+)
 
 
 def judge(out: torch.Tensor, scores: torch.Tensor, lengths: torch.Tensor) -> int:
@@ -190,33 +199,100 @@ def _with_dtype(rows: Rows, dtype: str) -> Rows:
 def check_on_host(call: Call, rules: Rules) -> None:
     """Judge by the reference."""
     moved = {name: value.cpu() for name, value in vars(call.rows).items() if isinstance(value, torch.Tensor)}
-    check_selection(Selection(call.out.cpu()), replace(call.rows, **moved), rules)
+    raw = None if call.raw_out is None else call.raw_out.cpu()
+    check_selection(Selection(call.out.cpu(), raw), replace(call.rows, **moved), rules)
+
+
+def path_options() -> str:
+    """Every combination of rules and type of scores on every launch path and tile, judged on the host."""
+    count, met = 0, set()
+    for number, (batch, width, k) in enumerate(PATHS):
+        mode, kinds = ("indices", "page_table", "ragged", "packed")[number % 4], list(SCORES)
+        rows = torch.stack([make_scores(kinds[(row + 5 * number) % len(kinds)], width, k, row) for row in range(batch)])
+        lengths = torch.tensor([width if row % 3 else width - row for row in range(batch)], dtype=torch.int32)
+        for words, dtype in product(product(*CHOICES.values()), ("f32", "bf16")):
+            rules = Rules(*words)
+            call = make_call(mode, rows, lengths, k, odd=number % 2 == 1)
+            call = replace(call, rows=_with_dtype(call.rows, dtype))
+            loaded = dsv4gen.load("topk", mode=mode, score_dtype=dtype, **vars(rules))
+            met.add(taken(loaded, batch, call.rows.scores.shape[1], k))
+            loaded(**call.arguments(), **scratch(loaded, call))
+            check_on_host(call, rules)
+            count += batch
+    return f"{count} rows right on {', '.join(sorted(met))}"
+
+
+def taken(loaded: Any, batch: int, width: int, k: int) -> str:
+    """Path and threads of a call."""
+    decision = loaded.explain(batch=batch, width=width, k=k)
+    tile = decision.launches[0].tile
+    return f"{decision.path}{tile.get('cluster_blocks', '')}/{tile['block_threads']}"
 
 
 def race() -> str:
-    """Several hundred thousand rows through the single-block and the cluster path, each with a poisoned output."""
-    total = 0
-    shapes = ((4096, 2048, 512), (2048, 8193, 1024), (512, 40000, 2048), (32, 65536, 2048), (8, 131072, 512))
+    """Several hundred thousand rows through every launch path and tile, each with a poisoned output."""
+    total, met = 0, set()
     kinds: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (torch.clone, torch.relu, torch.floor)
-    for (batch, width, k), kind in product(shapes, kinds):
+    loaded = dsv4gen.load("topk", mode="indices")
+    for (batch, width, k), kind in product(RACES, kinds):
         scores = kind(normal(batch, width, width))
-        seq_lens = torch.full((batch,), width, dtype=torch.int32, device="cuda")
-        loaded, guarded = dsv4gen.load("topk", mode="indices"), Guarded(batch, k)
-        space = spaces(loaded, batch, scores.shape[1], k)
         keys = canonical_keys(scores[:, :width])
         best = torch.topk(keys, k, dim=1).values
-        for _ in range(16):
-            guarded.out.fill_(POISON)
-            loaded(scores, seq_lens, guarded.out, **space)
-            found = keys.gather(1, guarded.out.long().clamp(0, width - 1)).sort(1, descending=True).values
-            apart = guarded.out.sort(1).values
+        met.add(taken(loaded, batch, scores.shape[1], k))
+        for out in _outputs(loaded, scores, width, k):
+            found = keys.gather(1, out.long().clamp(0, width - 1)).sort(1, descending=True).values
+            apart = out.sort(1).values
             wrong = (found != best).any(1) | (apart[:, 1:] == apart[:, :-1]).any(1)
             wrong |= (apart[:, 0] < 0) | (apart[:, -1] >= width)
             if bool(wrong.any()):
                 return f"WRONG: {int(wrong.sum())} of {batch} rows of {width}, k {k}"
             total += batch
-        guarded.require_untouched("race")
-    return f"{total} rows right" if total >= RACE_ROWS else f"WRONG: only {total} rows"
+    text = f"{total} rows right on {', '.join(sorted(met))}"
+    return text if total >= RACE_ROWS else f"WRONG: only {text}"
 
 
-CHECKS: dict[str, Callable[[], str]] = {"seed matrix": seed_matrix, "options": options, "race": race}
+def option_race() -> str:
+    """As `race`, with rules under which one selection alone is right: equal scores by position, entries in order."""
+    total, met = 0, set()
+    for (batch, width, k), tie_break, kind in product(RACES, ("low", "high"), (torch.relu, torch.floor)):
+        loaded = dsv4gen.load("topk", mode="indices", tie_break=tie_break, sorted="index")
+        scores = kind(normal(batch, width, width))
+        keys = canonical_keys(scores[:, :width])
+        wanted = only_selection(keys, k, tie_break)
+        met.add(taken(loaded, batch, scores.shape[1], k))
+        for out in _outputs(loaded, scores, width, k):
+            wrong = int((out != wanted).any(1).sum())
+            if wrong:
+                return f"WRONG: {wrong} of {batch} rows of {width}, k {k}, tie_break {tie_break}"
+            total += batch
+    return f"{total} rows right on {', '.join(sorted(met))}"
+
+
+def only_selection(keys: torch.Tensor, k: int, tie_break: str) -> torch.Tensor:
+    """Positions of the k largest keys, int32 [batch, k] in order; equal ones at the lowest or highest positions."""
+    last = keys.shape[1] - 1
+    if tie_break == "high":
+        keys = keys.flip(1)
+    chosen = keys.sort(dim=1, descending=True, stable=True).indices[:, :k]
+    return (last - chosen if tie_break == "high" else chosen).sort(dim=1).values.to(torch.int32)
+
+
+def _outputs(loaded: Any, scores: torch.Tensor, width: int, k: int) -> Iterator[torch.Tensor]:
+    """The same rows several times, each into a poisoned output between guard words."""
+    batch = scores.shape[0]
+    seq_lens, guarded = torch.full((batch,), width, dtype=torch.int32, device=scores.device), Guarded(batch, k)
+    space = spaces(loaded, batch, scores.shape[1], k)
+    for _ in range(16):
+        guarded.out.fill_(POISON)
+        loaded(scores, seq_lens, guarded.out, **space)
+        yield guarded.out
+    guarded.require_untouched("race")
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "seed matrix": seed_matrix,
+    "options": options,
+    "options of paths": path_options,
+    "race": race,
+    "race of options": option_race,
+}
