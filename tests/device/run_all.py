@@ -1,10 +1,11 @@
 """Everything that only a CUDA card can show, one part after another; run by hand, not collected by pytest.
 
-    python tests/device/run_all.py [--list] [--only WORD ...] [--minutes 25] [--out FOLDER]
+    python tests/device/run_all.py [--list] [--only WORD ...] [--minutes 25] [--gpus 0 1 ...] [--out FOLDER]
 
 Needs `generated/<target>` and torch, triton and numpy; the generator's packages need not be there. Each part is a
-process with a time limit of its own and a log in the folder; parts that no longer fit into the minutes are left out
-and named. Exit status 1 when a part fails or is left out.
+process with a time limit of its own and a log in the folder. With several cards each takes the next part when it is
+free; parts that time the host come after the others and have the machine to themselves. Parts that no longer fit into
+the minutes are left out and named. Exit status 1 when a part fails or is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import argparse
 import os
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,11 +28,13 @@ FAMILIES = ("topk", "sparse_decode", "gather_dequant", "compress", "qk_norm_rope
 
 @dataclass(frozen=True)
 class Part:
-    """One process: what it is for, its command behind the interpreter, and the seconds it may take."""
+    """One process: what it is for, its command behind the interpreter, the seconds it may take, and whether it times
+    the host and so runs alone."""
 
     name: str
     command: tuple[str, ...]
     seconds: int
+    alone: bool = False
 
 
 def script(name: str, *words: str) -> tuple[str, ...]:
@@ -41,27 +46,35 @@ def parts(out: Path) -> list[Part]:
     """All of it, what is judged by right or wrong before what is timed."""
     checks = [
         Part("topk-checks", script("run_topk", "--only", *TOPK_CHECKS), 420),
-        Part("topk-options", script("run_topk", "--only", "options", "split rows"), 240),
+        Part("topk-options", script("run_topk", "--only", "options", "split", "every kernel"), 300),
         Part("topk-race", script("run_topk", "--only", "race"), 300),
         *(Part(f"{name}-checks", script(f"run_{name}"), 240) for name in ("sparse_decode", "compress", "qk_norm_rope")),
         Part("indexer_logits-checks", script("run_indexer_logits", "check"), 240),
+        Part("topk-sanitizer", script("run_sanitizer", "--seconds", "280"), 300),
     ]
     benches = [
         Part(f"{name}-bench", ("-m", "dsv4gen", "bench", name, "--json", str(out / f"bench-{name}.json")), 180)
         for name in FAMILIES
     ]
     costs = [
-        Part("topk-start", script("run_topk", "--only", "start", "ranks"), 120),
-        Part("topk-host", script("run_topk", "--only", "host"), 60),
         Part("topk-distributions", script("run_topk", "--only", "distributions", "option times"), 240),
         Part("chain", ("docs/examples/chain.py",), 180),
+        Part("topk-start", script("run_topk", "--only", "start", "ranks"), 120, alone=True),
+        Part("topk-host", script("run_topk", "--only", "host"), 60, alone=True),
     ]
     return [*checks, *benches, *costs]
 
 
-def run(part: Part, out: Path, limit: float) -> str:
-    """`right`, or what went wrong; what it printed goes to its log."""
-    environment = {**os.environ, "OUT": str(out), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+def run(part: Part, out: Path, limit: float, gpu: str = "") -> str:
+    """`right`, or what went wrong; what it printed goes to its log.
+
+    Args:
+        limit: seconds.
+        gpu: the card it shall see; those that this process sees when empty.
+    """
+    environment = {**os.environ, "OUT": str(out), "PART": part.name, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    if gpu:
+        environment["CUDA_VISIBLE_DEVICES"] = gpu
     with (out / f"{part.name}.log").open("w", encoding="utf-8") as log:
         try:
             done = subprocess.run(
@@ -78,31 +91,60 @@ def run(part: Part, out: Path, limit: float) -> str:
     return "right" if done.returncode == 0 else f"exit status {done.returncode}"
 
 
+def run_parts(wanted: Sequence[Part], out: Path, gpus: Sequence[str], end: float) -> int:
+    """Run parts on cards, each the next one when it is free, those that run alone last; how many were not right.
+
+    Args:
+        gpus: as for `run`; one process at a time for each.
+        end: on the clock `time.monotonic`; what has not begun then is left out.
+    """
+    bad = 0
+    lock = threading.Lock()
+
+    def work(gpu: str, waiting: list[Part]) -> None:
+        nonlocal bad
+        while True:
+            with lock:
+                if not waiting:
+                    return
+                part = waiting.pop(0)
+            started = time.monotonic()
+            limit = min(part.seconds, end - started)
+            outcome = run(part, out, limit, gpu) if limit > 0 else "left out: no time"
+            with lock:
+                bad += outcome != "right"
+                where = f"  on {gpu}" if gpu else ""
+                print(f"{part.name:24} {time.monotonic() - started:6.1f} s  {outcome}{where}", flush=True)
+
+    together = [part for part in wanted if not part.alone]
+    threads = [threading.Thread(target=work, args=(gpu, together)) for gpu in gpus]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    work(gpus[0], [part for part in wanted if part.alone])
+    return bad
+
+
 def main() -> int:
     """Run what was asked for and fits."""
     parser = argparse.ArgumentParser(description="Run everything that only a card can show.")
     parser.add_argument("--list", action="store_true", help="print the parts and their limits, run nothing")
     parser.add_argument("--only", nargs="*", default=[""], help="only parts whose name holds one of these words")
     parser.add_argument("--minutes", type=float, default=25.0, help="what all of it may take")
+    parser.add_argument("--gpus", nargs="+", default=[""], help="cards that share the parts, as CUDA numbers them")
     parser.add_argument("--out", type=Path, default=Path("card"), help="folder of logs and results")
     options = parser.parse_args()
-    wanted = [part for part in parts(options.out) if any(word in part.name for word in options.only)]
+    out = options.out.resolve()
+    wanted = [part for part in parts(out) if any(word in part.name for word in options.only)]
     if options.list:
         print("\n".join(f"{part.name:24} {part.seconds:4} s  {' '.join(part.command)}" for part in wanted))
         return 0
     from tests.device.card import require_card
 
     require_card()
-    options.out.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + options.minutes * 60
-    bad = 0
-    for part in wanted:
-        started = time.monotonic()
-        limit = min(part.seconds, end - started)
-        outcome = run(part, options.out.resolve(), limit) if limit > 0 else "left out: no time"
-        bad += outcome != "right"
-        print(f"{part.name:24} {time.monotonic() - started:6.1f} s  {outcome}", flush=True)
-    return 1 if bad else 0
+    out.mkdir(parents=True, exist_ok=True)
+    return 1 if run_parts(wanted, out, options.gpus, time.monotonic() + options.minutes * 60) else 0
 
 
 if __name__ == "__main__":
