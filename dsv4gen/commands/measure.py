@@ -90,7 +90,16 @@ def bench(
 @click.option("--target", "-t", metavar="T", help="Target id; default: the card's.")
 @click.option("--list", "groups", multiple=True, metavar="L", help="Only this list of the spec's shapes; repeatable.")
 @click.option("--kernel", "kernels", multiple=True, metavar="K", help="Only this kernel; repeatable.")
-@click.option("--tile", "tiles", multiple=True, metavar="DIM=N", help="Hold a tile dimension at a value; repeatable.")
+@click.option(
+    "--tile",
+    "tiles",
+    multiple=True,
+    metavar="DIM=N",
+    help="Hold a dimension at a value, or as in the `spec`; repeatable.",
+)
+@click.option(
+    "--near", type=click.IntRange(1), metavar="N", help="Only tiles that differ from one of the spec's in N dimensions."
+)
 @click.option("--device", "devices", multiple=True, type=DEVICE, help="Number of a card; several share the shapes.")
 @click.option("--seconds", type=FiniteFloat(0, min_open=True), help="Stop then; the same command goes on from there.")
 @click.option("--jobs", "-j", type=JOBS, default=0, help="Processes that compile ahead.")
@@ -106,6 +115,7 @@ def tune(
     groups: tuple[str, ...],
     kernels: tuple[str, ...],
     tiles: tuple[str, ...],
+    near: int | None,
     devices: tuple[int, ...],
     seconds: float | None,
     jobs: int,
@@ -127,11 +137,15 @@ def tune(
 
     family, words = family_and_words(family, words)
     sizes, options = parse_shape(words)
-    held, other = parse_shape(tiles)
-    if other:
-        raise UsageError(f"--tile {next(iter(other))}={other[next(iter(other))]} is no number")
+    numbers, words_held = parse_shape(tiles)
+    for name, word in words_held.items():
+        if word != "spec":
+            raise UsageError(
+                f"--tile {name}={word} is no number", remedy=f"a number, or {name}=spec for the spec's own"
+            )
+    held: dict[str, int | str] = {**numbers, **words_held}
     how = Sweeping(Wanted(groups, sizes, options), devices or (0,), seconds or float("inf"), jobs)
-    asked = Asked(family, target, kernels, held, journal, pack_file, measure_file, apply_file)
+    asked = Asked(family, target, kernels, held, journal, pack_file, measure_file, apply_file, near or 0)
     done = run(asked, how, lambda text: None if as_json else say(text, "dim"))
     if as_json:
         emit_json(to_json(done))

@@ -29,16 +29,20 @@ class Sweeping:
 
 @dataclass(frozen=True)
 class Asked:
-    """The words of the command line; at most one of `pack`, `measure` and `apply`, and then nothing else is done."""
+    """The words of the command line; at most one of `pack`, `measure` and `apply`, and then nothing else is done.
+
+    `held` and `near` narrow the candidates, see `candidates.make_pack`.
+    """
 
     family: str | None
     target: str | None = None
     kernels: Sequence[str] = ()
-    held: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, int | str] = field(default_factory=dict)
     journal: Path | None = None
     pack: Path | None = None
     measure: Path | None = None
     apply: Path | None = None
+    near: int = 0
 
 
 _FROM = {
@@ -49,8 +53,8 @@ _FROM = {
 #: what each step takes from its file, so that words about it would go unheard
 _UNHEARD = {
     "pack": ("journal", "shapes"),
-    "measure": ("family", "target", "kernel", "tile"),
-    "apply": ("family", "target", "kernel", "tile", "journal", "shapes"),
+    "measure": ("family", "target", "kernel", "tile", "near"),
+    "apply": ("family", "target", "kernel", "tile", "near", "journal", "shapes"),
 }
 
 
@@ -64,6 +68,7 @@ def refuse_contradictions(asked: Asked, wanted: Wanted) -> None:
         "target": asked.target,
         "kernel": asked.kernels,
         "tile": asked.held,
+        "near": asked.near,
         "journal": asked.journal,
         "shapes": wanted.groups or wanted.sizes or wanted.options,
     }

@@ -19,12 +19,15 @@ from dsv4gen.target import TargetRecord, resolve_target
 from dsv4gen.tune.pack import Pack, Variant
 
 Tile = Mapping[str, int]
+#: tile dimensions that are held at a value, or at what the spec's own tiles have
+Held = Mapping[str, int | str]
+AS_SPEC = "spec"
 Progress = Callable[[str], None]
 
 
 def make_pack(
-    family: str, target: str, kernels: Sequence[str] = (), only: Mapping[str, int] | None = None,
-    progress: Progress = lambda _: None,
+    family: str, target: str, kernels: Sequence[str] = (), only: Held | None = None,
+    progress: Progress = lambda _: None, near: int = 0,
 ) -> Pack:  # fmt: skip
     """Candidates of a family's kernels.
 
@@ -32,7 +35,8 @@ def make_pack(
 
     Args:
         kernels: only these; all when empty.
-        only: tile dimensions that are held at one value.
+        only: tile dimensions that are held.
+        near: dimensions in which a candidate may differ from one of the spec's tiles of its kernel; any when 0.
 
     Raises:
         UsageError: an unknown family, target, kernel or tile dimension.
@@ -41,7 +45,7 @@ def make_pack(
     plan = make_plan(loaded, record)
     base = _variant(plan, "", {})
     variants = []
-    for kernel, tile in proven_tiles(plan, kernels, only or {}):
+    for kernel, tile in proven_tiles(plan, kernels, only or {}, near):
         try:
             variants.append(_variant(make_plan(with_tile(loaded, kernel, tile), record), kernel, tile))
         except DsvError as error:
@@ -75,7 +79,7 @@ def require_family(family: str) -> Specs:
     return specs
 
 
-def require_words(family: str, target: str, kernels: Sequence[str], held: Tile, wanted: Wanted) -> str:
+def require_words(family: str, target: str, kernels: Sequence[str], held: Held, wanted: Wanted, near: int = 0) -> str:
     """The target's own name; words name what the family has on it, which is checked before hours are spent on them.
 
     Raises:
@@ -85,7 +89,7 @@ def require_words(family: str, target: str, kernels: Sequence[str], held: Tile, 
     loaded, record, _ = spec_of(family, target)
     plan = make_plan(loaded, record)
     cells_of(family, family_json(plan), wanted)
-    if next(proven_tiles(plan, kernels, held), None) is None:
+    if next(proven_tiles(plan, kernels, held, near), None) is None:
         words = " ".join(f"{name}={value}" for name, value in held.items())
         tiles = [tile for kernel in plan.kernels for tile in kernel.tiles]
         choices = {name: sorted({tile[name] for tile in tiles if name in tile}) for name in held}
@@ -95,8 +99,8 @@ def require_words(family: str, target: str, kernels: Sequence[str], held: Tile, 
     return record.name
 
 
-def proven_tiles(plan: FamilyPlan, kernels: Sequence[str], only: Mapping[str, int]) -> Iterator[tuple[str, Tile]]:
-    """Kernels with each tile that fits; those with a choice only.
+def proven_tiles(plan: FamilyPlan, kernels: Sequence[str], only: Held, near: int = 0) -> Iterator[tuple[str, Tile]]:
+    """Kernels with each tile that fits and is wanted, see `make_pack`; those with a choice only.
 
     Raises:
         UsageError: no such kernel or tile dimension.
@@ -112,9 +116,17 @@ def proven_tiles(plan: FamilyPlan, kernels: Sequence[str], only: Mapping[str, in
             raise UsageError(f"no tile dimension {name!r}{did_you_mean(name, dimensions)}", remedy=remedy)
     for kernel in plan.kernels:
         if (not kernels or kernel.name in kernels) and len(kernel.tiles) > 1:
+            own = [bucket.tile for bucket in kernel.buckets]
             for tile in kernel.tiles:
-                if all(tile.get(name, value) == value for name, value in only.items()):
+                if any(_is_wanted(tile, one, only, near) for one in own):
                     yield kernel.name, tile
+
+
+def _is_wanted(tile: Tile, own: Tile, only: Held, near: int) -> bool:
+    """Whether a tile has the held values, and lies near enough to one of the spec's."""
+    held = {name: own.get(name) if value == AS_SPEC else value for name, value in only.items()}
+    other = sum(tile[name] != own[name] for name in own)
+    return all(name not in tile or tile[name] == value for name, value in held.items()) and not 0 < near < other
 
 
 def with_tile(loaded: Loaded[FamilySpec], kernel: str, tile: Tile) -> Loaded[FamilySpec]:

@@ -47,13 +47,13 @@ def run(asked: Asked, how: Sweeping, progress: Progress = lambda _: None) -> Don
 
     require_family(asked.family)
     target = asked.target or _card_target(how.devices[0])
-    target = require_words(asked.family, target, asked.kernels, asked.held, how.wanted)
+    target = require_words(asked.family, target, asked.kernels, asked.held, how.wanted, asked.near)
     if not asked.pack:
         require_file(tuning_file(asked.family, target), "the tuning file", parents=True)
     if asked.target and not asked.pack and not _card_runs(target, how.devices[0]):
         return _counted(asked.family, target, asked, how, progress)
     pack_file = asked.pack or _kept(asked.family, target, "pack")
-    make_pack(asked.family, target, asked.kernels, asked.held, progress).write(pack_file)
+    make_pack(asked.family, target, asked.kernels, asked.held, progress, asked.near).write(pack_file)
     if asked.pack:
         return Done(pack_file, True)
     journal = asked.journal or _kept(asked.family, target, "jsonl")
@@ -70,7 +70,7 @@ def _counted(family: str, target: str, asked: Asked, how: Sweeping, progress: Pr
     counting = Counting(family, target, lambda entry: progress(entry_line(entry)))
     cells = cells_of(family, counting.entry, how.wanted)
     journal = Journal.open(file, emulated_head(family, target, _today(), counting.axes))
-    counting.run(journal, cells, asked.kernels, asked.held)
+    counting.run(journal, cells, asked.kernels, asked.held, asked.near)
     return Done(*apply(file))
 
 

@@ -18,7 +18,7 @@ from dsv4gen.plan.make import make_plan
 from dsv4gen.runtime.dispatch import PlannedLaunch, decide, with_facts
 from dsv4gen.spec import FamilySpec, Loaded
 from dsv4gen.target import TargetRecord
-from dsv4gen.tune.candidates import predicate_axes, proven_tiles, spec_of, with_tile
+from dsv4gen.tune.candidates import Held, predicate_axes, proven_tiles, spec_of, with_tile
 from dsv4gen.tune.journal import BASE, Entry, Head, Journal
 from dsv4gen.verify.amdgcn import AmdgcnFamily
 
@@ -43,7 +43,7 @@ class Counting:
         self.entry = family_json(self.plan)
         self.axes = predicate_axes(self.plan, self.loaded.model)
 
-    def run(self, journal: Journal, cells: Sequence[Cell], kernels: Sequence[str], held: Mapping[str, int]) -> None:
+    def run(self, journal: Journal, cells: Sequence[Cell], kernels: Sequence[str], held: Held, near: int = 0) -> None:
         """Count every candidate of the kernels that the shapes launch."""
         self.journal, entry = journal, self.entry
         for cell in cells:
@@ -53,7 +53,7 @@ class Counting:
             first = Entry(cell.op, cell.options, cell.shape, BASE, {}, digest=str(entry["digest"]))
             self._count(first, self.loaded, cell)
             for launch in launches:
-                for kernel, tile in proven_tiles(self.plan, kernels or (launch.kernel,), held):
+                for kernel, tile in proven_tiles(self.plan, kernels or (launch.kernel,), held, near):
                     if kernel == launch.kernel:
                         self._candidate(first, launch, tile, cell)
 

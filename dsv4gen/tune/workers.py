@@ -18,7 +18,7 @@ from dsv4gen.tune.journal import Entry, Head, Journal
 from dsv4gen.tune.pack import Pack, Variant, read_pack
 
 #: processes that compile at once, at most; each holds a context on the card
-MOST_COMPILERS = 12
+MOST_COMPILERS = 24
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ def specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["tune", "--pack", "a", "--measure", "b"], 2, "exclude each other"),
         (["tune", "topk"], 3, "no GPU number 0"),
         (["tune", "topk", "--tile", "x=y"], 2, "is no number"),
+        (["tune", "topk", "--near", "0"], 2, "is not in the range"),
+        (["tune", "--measure", "a", "--near", "1"], 2, "--measure takes no --near"),
         (["tune", "--measure", "/no/such/pack"], 2, "no pack of candidates"),
         (["tune", "--apply", "/no/such/journal"], 2, "no journal"),
         (["tune", "topk", "--target", "sm_90", "--pack", "a.pack", "--kernel", "slect"], 2, "did you mean 'select'"),

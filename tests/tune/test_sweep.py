@@ -14,7 +14,7 @@ from dsv4gen.base.errors import DriverError, UsageError
 from dsv4gen.base.extensions import spec_folders
 from dsv4gen.emit.build import make_plans
 from dsv4gen.spec import load_specs
-from dsv4gen.tune.candidates import make_pack
+from dsv4gen.tune.candidates import make_pack, proven_tiles
 from dsv4gen.tune.journal import BASE, Journal, read_journal
 from dsv4gen.tune.measure import FINALISTS
 from dsv4gen.tune.pack import Pack, read_pack
@@ -213,6 +213,27 @@ def test_candidates_are_the_tiles_that_the_plan_has_proven() -> None:
         (instance,) = one.entry["kernels"]["merge"]["instances"]
         assert instance["tile"] == one.tile
     assert len({one.digest for one in made.variants}) == len(proven)
+
+
+def test_candidates_are_narrowed_to_what_is_near_the_specs_tiles_or_held_as_there() -> None:
+    (plan,) = make_plans(load_specs(*spec_folders()), "sm_90", ["topk"])
+    kernel = plan.kernel("select")
+    own = [dict(bucket.tile) for bucket in kernel.buckets]
+    every = [dict(tile) for _, tile in proven_tiles(plan, ["select"], {})]
+    assert every == [dict(tile) for tile in kernel.tiles]
+
+    def apart(tile: dict[str, int], one: dict[str, int]) -> int:
+        return sum(tile[name] != one[name] for name in one)
+
+    for near in (1, 2):
+        found = [dict(tile) for _, tile in proven_tiles(plan, ["select"], {}, near)]
+        assert found == [tile for tile in every if min(apart(tile, one) for one in own) <= near]
+        assert len(own) < len(found) < len(every)
+    held = [dict(t) for _, t in proven_tiles(plan, ["select"], {"coarse_bits": "spec", "tie_capacity": "spec"})]
+    pairs = {(one["coarse_bits"], one["tie_capacity"]) for one in own}
+    assert held == [tile for tile in every if (tile["coarse_bits"], tile["tie_capacity"]) in pairs]
+    both = [dict(tile) for _, tile in proven_tiles(plan, ["select"], {"block_threads": "spec"}, 1)]
+    assert all(any(apart(t, o) <= 1 and t["block_threads"] == o["block_threads"] for o in own) for t in both) and both
 
 
 @pytest.mark.parametrize(
