@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")))
 
 
-@pytest.mark.parametrize("family", ["gather_dequant", "indexer_logits", "sparse_decode", "topk"])
+@pytest.mark.parametrize("family", ["gather_dequant", "indexer_logits", "qk_norm_rope", "sparse_decode", "topk"])
 def test_the_call_of_a_family_prints_what_its_page_says(family: str) -> None:
     need_module("torch")
     text = (DOCS / f"{family}.md").read_text(encoding="utf-8")
