@@ -146,6 +146,10 @@ class Expr:
         """As a Python expression (for stubs and reports; nothing evaluates it)."""
         return printers.python_text(self.node)
 
+    def to_python_block(self, width: int, indent: int = 0) -> str:
+        """The same in lines of up to `width` columns where calls allow it; the first starts at column `indent`."""
+        return printers.python_block(self.node, width, indent)
+
     def to_json(self) -> Any:
         """The nested-list form that `dsv4gen.base.expression_json` evaluates."""
         return nodes.to_json(self.node)

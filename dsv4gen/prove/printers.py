@@ -36,6 +36,23 @@ def python_text(node: Node) -> str:
     return _Printer(python=True).text(node, 0)
 
 
+def python_block(node: Node, width: int, indent: int = 0) -> str:
+    """The same with calls broken where a line would exceed `width` columns, an operand to a line.
+
+    Args:
+        node: the tree.
+        width: columns of a line, those of its indentation included.
+        indent: columns before the line that the text starts on; closing parentheses return there.
+    """
+    text = python_text(node)
+    if indent + len(text) <= width or not isinstance(node, Apply) or node.operator not in ("max", "min"):
+        return text
+    inner = " " * (indent + 4)
+    # A comma follows each operand.
+    operands = [f"{inner}{python_block(operand, width - 1, indent + 4)},\n" for operand in node.operands]
+    return f"{node.operator}(\n{''.join(operands)}{' ' * indent})"
+
+
 class _Printer:
     def __init__(self, *, python: bool) -> None:
         self._python = python

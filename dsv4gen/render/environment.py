@@ -76,6 +76,7 @@ def make_environment(root: Path, known: Iterable[str], further: Iterable[Path] =
     )
     environment.filters["cpp"] = literals.cpp
     environment.filters["py"] = literals.py
+    environment.filters["py_block"] = literals.py_block
     return environment
 
 

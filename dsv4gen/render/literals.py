@@ -68,6 +68,19 @@ def py(value: object) -> str:
     raise TemplateError(f"{value!r} has no Python literal form")
 
 
+def py_block(value: object, indent: int, width: int = 119) -> str:
+    """A Python expression whose longest calls take a line per operand, for a line that is indented by `indent`.
+
+    Raises:
+        TemplateError: the value is no expression.
+    """
+    _require_defined(value)
+    if isinstance(value, Expr):
+        # `return ` or the like stands before it.
+        return value.to_python_block(width - len("return "), indent)
+    raise TemplateError(f"{value!r} is no expression", remedy="write {{ value | py }}")
+
+
 def _require_defined(value: object) -> None:
     """Let Jinja say which name is undefined, with its own words."""
     if isinstance(value, jinja2.Undefined):

@@ -499,7 +499,15 @@ def merge_tile(tokens, heads):
 
 def split_count(tokens, heads, width, extra_width, units):
     """Parts of the key list: enough programs for the device's compute units, and none that runs for too long."""
-    return max(-(-(width + extra_width) // 32768), min(units * (1 if heads > 32 and tokens > 8 else 2) // max(tokens * -(-heads // 64), 1), -(-(width + extra_width) // (64 if tokens > 8 else 32)), 32), 1)
+    return max(
+        -(-(width + extra_width) // 32768),
+        min(
+            units * (1 if heads > 32 and tokens > 8 else 2) // max(tokens * -(-heads // 64), 1),
+            -(-(width + extra_width) // (64 if tokens > 8 else 32)),
+            32,
+        ),
+        1,
+    )
 
 def token_ranges(tokens, width):
     """Ranges [first, last) of tokens whose gathered rows take at most 2147483648 bytes each."""

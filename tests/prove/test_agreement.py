@@ -41,6 +41,9 @@ def test_texts_and_json_agree(source: random.Random) -> None:
     expected = expression.evaluate(shape)
     python = eval(expression.to_python(), {"__builtins__": {"min": min, "max": max}}, shape)
     assert same(python, expected)
+    # In as many lines as possible, within parentheses as behind `return`.
+    block = eval(f"({expression.to_python_block(1)})", {"__builtins__": {"min": min, "max": max}}, shape)
+    assert same(block, expected)
     assert same(evaluate_json(expression.to_json(), shape), expected)
     assert Expr.from_json(expression.to_json()) == expression
     assert Expr.parse(str(expression)) == expression

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dsv4gen.base.errors import DsvError, TemplateError
+from dsv4gen.prove import Expr
 from dsv4gen.render.environment import make_environment, render_template
 from dsv4gen.render.source_map import take_markers
 
@@ -86,6 +87,20 @@ def test_values_without_a_cpp_literal_form_are_refused(tmp_path: Path, value: ob
 )
 def test_python_literals(tmp_path: Path, value: object, text: str) -> None:
     assert render(tmp_path, "{{ value | py }}\n", value=value) == f"{text}\n"
+
+
+def test_a_long_call_takes_a_line_per_operand_and_a_short_one_stays_whole(tmp_path: Path) -> None:
+    expression = Expr.parse("max(1, min(heads // 4, tokens))")
+    whole = "return max(1, min(heads // 4, tokens))"
+    broken = ["return max(", "        1,", "        min(heads // 4, tokens),", "    )"]
+    text = "    return {{ value | py_block(4, %d) }}\n"
+    assert render(tmp_path, text % (len(whole) + 4), value=expression) == f"    {whole}\n"
+    assert render(tmp_path, text % (len(whole) + 3), value=expression).strip().split("\n") == broken
+
+
+def test_only_an_expression_is_printed_in_lines(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="1 is no expression"):
+        render(tmp_path, "{{ value | py_block(4) }}\n", value=1)
 
 
 def test_output_has_lf_ends_one_final_newline_and_no_trailing_blanks(tmp_path: Path) -> None:
