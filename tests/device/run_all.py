@@ -72,7 +72,9 @@ def run(part: Part, out: Path, limit: float, gpu: str = "") -> str:
         limit: seconds.
         gpu: the card it shall see; those that this process sees when empty.
     """
-    environment = {**os.environ, "OUT": str(out), "PART": part.name, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "OUT": str(out), "PART": part.name, "PYTHONUNBUFFERED": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(places)
     if gpu:
         environment["CUDA_VISIBLE_DEVICES"] = gpu
     with (out / f"{part.name}.log").open("w", encoding="utf-8") as log:
