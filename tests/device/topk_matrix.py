@@ -294,5 +294,5 @@ CHECKS: dict[str, Callable[[], str]] = {
     "options": options,
     "options of paths": path_options,
     "race": race,
-    "race of options": option_race,
+    "race of rules": option_race,
 }
