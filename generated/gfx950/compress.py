@@ -1676,7 +1676,7 @@ def decode(
         decode_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at)
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,
-            page_size=page_size, ratio=ratio, decode=True, eps=eps, table=table, record=record, dialect=dialect,
+            page_size=page_size, ratio=ratio, decode=True, after_pool=True, eps=eps, table=table, record=record, dialect=dialect,
             fp8_max=fp8_max, floor=floor, quant_source=quant_source, hadamard=hadamard, slot_zero=slot_zero, fp4_ties=fp4_ties,
         )
         return
@@ -1728,7 +1728,7 @@ def prefill(
         prefill_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at)
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,
-            page_size=page_size, ratio=ratio, decode=False, tokens=source.shape[0], eps=eps, table=table, record=record,
+            page_size=page_size, ratio=ratio, decode=False, after_pool=True, tokens=source.shape[0], eps=eps, table=table, record=record,
             dialect=dialect, fp8_max=fp8_max, floor=floor, quant_source=quant_source, hadamard=hadamard,
             slot_zero=slot_zero, fp4_ties=fp4_ties,
         )
@@ -1779,9 +1779,13 @@ def write(*, state, source, plan, bias, ratio, bias_at="pool"):
 def finish_pooled(
     *, pooled, plan, weight, cosines, out_loc, cache, page_size, ratio, decode, sines=None, tokens=None, eps=1e-6,
     transform=True, table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="record",
-    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
+    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even", after_pool=False,
 ):
-    """The second half; pooled rows, normalised and rotated, to the cache."""
+    """The second half; pooled rows, normalised and rotated, to the cache.
+
+    Pass `after_pool` only if the launch before on the stream is decode_pool or prefill_pool; it changes nothing here,
+    where a launch starts when the one before has ended.
+    """
     head_dim = weight.shape[0]
     check_sizes(ratio, head_dim)
     check_rows("pooled", pooled, head_dim)

@@ -103,6 +103,7 @@ def finish_pooled(
     hadamard: Hadamard = "off",
     slot_zero: SlotZero = "ordinary",
     fp4_ties: Fp4Ties = "even",
+    after_pool: Any = False,
 ) -> None:
     """The second half; pooled rows, normalised and rotated, to the cache."""
 

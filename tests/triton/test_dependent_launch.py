@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -103,4 +104,18 @@ def test_every_launch_asks_for_it_and_offline_builds_too(family: str) -> None:
 @pytest.mark.parametrize("target", WITHOUT)
 def test_other_targets_hold_no_trace_of_it(family: str, target: str) -> None:
     text = render_triton(FAMILIES[family].plan(target)).text
-    assert not re.search(r"gdc_|pdl|DEPENDENT|await_launch|after_pool|AFTER_POOL", text)
+    assert not re.search(r"gdc_|pdl|DEPENDENT|await_launch|AFTER_POOL", text)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("target", WITHOUT)
+def test_launch_functions_take_the_same_keywords_everywhere(family: str, target: str) -> None:
+    """torch registers one schema for an op, that of whichever target is loaded first."""
+    assert launch_functions(family, target) == launch_functions(family, WITH)
+
+
+def launch_functions(family: str, target: str) -> dict[str, str]:
+    """Parameters with their defaults, by function, of what a module offers to callers."""
+    nodes = ast.parse(render_triton(FAMILIES[family].plan(target)).text).body
+    found = [node for node in nodes if isinstance(node, ast.FunctionDef) and not node.decorator_list]
+    return {node.name: ast.unparse(node.args) for node in found}
