@@ -3,6 +3,8 @@
 dispatch           shape, options and flags -> the launches to make, and why not the others
 call_table         what an op takes under chosen options
 read_table         that, from a manifest entry
+call_names         arguments of a call by name
+tensor_checks      what one tensor shows, and what is wrong with it
 arguments          the definition of a right call, and what is wrong with another one
 platform           every question to the machine: devices, streams, graph capture
 selection          which generated folder serves a device; every candidate accepted or rejected with a reason

@@ -136,8 +136,7 @@ class DriverBackend:
 
         on_cuda = self.platform.tensors_are_cuda
         current = self.platform.index_getter()
-        names = {
-            **arguments.dtypes(table),
+        names: dict[str, Any] = {
             **packers(table),
             "_stream": self.platform.stream_getter(),
             "_current": current,

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from dsv4gen.base.errors import UnknownName, did_you_mean
-from dsv4gen.runtime.arguments import misuse
 from dsv4gen.runtime.backend import Backend, Function, Sizes
+from dsv4gen.runtime.call_names import misuse
 from dsv4gen.runtime.call_table import CallTable, WorkspaceRule
 from dsv4gen.runtime.dispatch import Decision
 from dsv4gen.runtime.read_table import make_table

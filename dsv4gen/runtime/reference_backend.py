@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dsv4gen.base.errors import ArgumentError, LoadError
-from dsv4gen.runtime import arguments
+from dsv4gen.runtime import arguments, call_names
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
 from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.dispatch import Decision
@@ -59,7 +59,7 @@ class ReferenceBackend:
         outputs = [rule.name for rule in table.outputs]
 
         def call(*tensors: Any, **named: Any) -> Any:
-            values = arguments.by_name(table, tensors, {**table.defaults, **named})
+            values = call_names.by_name(table, tensors, {**table.defaults, **named})
             if any(values.get(name) is None for name in outputs):
                 values = make_outputs(table, values)
             if checked:

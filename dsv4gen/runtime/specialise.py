@@ -45,16 +45,22 @@ def make_function(
         checked: test the arguments on every call.
         on_cuda: whether right tensors say `is_cuda`.
         many_devices: also make sure that the tensors' device is the calling thread's.
-        names: what the text calls: `_current, _recheck, _make_outputs, _elsewhere`, the dtypes as `_<dtype>`, and what
-            the ending calls.
+        names: what the text calls: `_current, _recheck, _make_outputs, _elsewhere`, and what the ending calls.
     """
     text = "\n".join(function_text(table, ending, checked=checked, on_cuda=on_cuda, many_devices=many_devices)) + "\n"
-    namespace = {**repeat.stand_ins(table), "_memories": repeat.Memories(), **names}
+    namespace = {**_dtypes(table), **repeat.stand_ins(table), "_memories": repeat.Memories(), **names}
     exec(compile(text, f"<dsv4gen launch function of {table.title}>", "exec"), namespace)
     function: Function = namespace[table.op]
     function.__module__ = __name__
     function.__doc__ = text
     return function
+
+
+def _dtypes(table: CallTable) -> dict[str, Any]:
+    """torch's dtypes of the table by their names in the text."""
+    import torch
+
+    return {f"_{dtype}": getattr(torch, dtype) for rule in table.tensors for dtype in rule.dtypes}
 
 
 def function_text(

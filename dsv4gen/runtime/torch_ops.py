@@ -13,8 +13,8 @@ from typing import Any
 
 from dsv4gen.base.expression_json import names_json, plain_names_json
 from dsv4gen.base.manifest import digest_json
-from dsv4gen.runtime.arguments import misuse
 from dsv4gen.runtime.backend import Function, make_outputs
+from dsv4gen.runtime.call_names import misuse
 from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.dispatch import host_axes, names_in_bounds
 

@@ -20,7 +20,7 @@ from typing import Any
 from dsv4gen.base.errors import ArgumentError, CaptureError, ExpressionError, LoadError
 from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.manifest import digest_bytes, require_intact
-from dsv4gen.runtime import arguments, specialise
+from dsv4gen.runtime import arguments, call_names, specialise
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
 from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.dispatch import Decision, decide, with_facts
@@ -95,7 +95,6 @@ class TritonBackend:
                 return function(**values)
 
         names = {
-            **arguments.dtypes(table),
             "_launcher": launcher,
             "_warm": self._warm.setdefault(table.op, set()),
             "_cold": cold,
@@ -125,7 +124,7 @@ class TritonBackend:
         with self.platform.on_device(index):
             for sizes in shapes:
                 values = _zeros(table, sizes, f"cuda:{index}" if self.platform.tensors_are_cuda else "cpu")
-                function(**arguments.by_name(table, (), values))
+                function(**call_names.by_name(table, (), values))
 
 
 def load_module(path: Path) -> ModuleType:

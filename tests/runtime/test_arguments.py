@@ -184,8 +184,7 @@ def _accepts(table: CallTable, values: dict[str, Any]) -> bool:
     def stream(_: int) -> int:
         raise Done
 
-    dtypes = {"_float32": torch.float32, "_int32": torch.int32}
-    names = {"_recheck": recheck, "_stream": stream, **dtypes}
+    names = {"_recheck": recheck, "_stream": stream}
     function = specialise.make_function(
         table, DriverLaunch(table), checked=True, on_cuda=False, many_devices=False, names=names
     )

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 
 from dsv4gen.base.errors import ArgumentError
 from dsv4gen.runtime import arguments, driver_backend, repeat, specialise
-from dsv4gen.runtime.call_table import TORCH_DTYPES, CallTable
+from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.driver_launch import DriverLaunch, packers
 from dsv4gen.runtime.launching import Prepared
 from dsv4gen.runtime.read_table import make_table
 from tests.checkout import ROOT
 
 MODES = ("indices", "page_table", "dual", "ragged", "packed")
-DTYPES = {f"_{name}": getattr(torch, name) for names in TORCH_DTYPES.values() for name in names if hasattr(torch, name)}
 
 
 class Recorder:
@@ -50,7 +49,6 @@ class Recorder:
             return 0
 
         names = {
-            **DTYPES,
             **packers(self.table),
             "_stream": lambda _: self.stream,
             "_decisions": {},
