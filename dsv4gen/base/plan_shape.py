@@ -35,6 +35,7 @@ check_manifest = record(target=_TARGET, families=listed(text), outputs=mapped(te
 _FLOORS = record(bytes=expression, flops=expression)
 _TILE = mapped(whole)
 _TENSOR = record(
+    {"in_place": listed(text)},
     name=text, dtype=text, shape=listed(expression), strides=listed(either(text, whole)), align=positive,
     role=one_of("in", "out", "inout"), when=maybe(expression), optional=truth,
 )  # fmt: skip
@@ -93,6 +94,10 @@ def check_plan(plan: object) -> None:
     for name, entry in found["bench"].items():
         _known(entry["op"], found["ops"], f"bench.{name}.op")
     for op_name, op in found["ops"].items():
+        tensors = [tensor["name"] for tensor in op["tensors"]]
+        for position, tensor in enumerate(op["tensors"]):
+            for name in tensor.get("in_place", ()):
+                _known(name, tensors, f"ops.{op_name}.tensors[{position}].in_place")
         for position, path in enumerate(op["paths"]):
             for launch in path["launches"]:
                 _known(launch["kernel"], found["kernels"], f"ops.{op_name}.paths[{position}].launches")

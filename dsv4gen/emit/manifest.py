@@ -149,6 +149,7 @@ def _tensor_json(tensor: Tensor) -> Json:
         "role": tensor.role,
         "when": expr_json(tensor.when) if tensor.when else None,
         "optional": tensor.optional,
+        **({"in_place": list(tensor.in_place)} if tensor.in_place else {}),
     }
 
 

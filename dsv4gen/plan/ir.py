@@ -33,7 +33,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor argument: element type, symbolic shape, strides in elements, alignment of the base in bytes."""
+    """One tensor argument: element type, symbolic shape, strides in elements, alignment of the base in bytes, and the
+    inputs that it may be itself where it is written."""
 
     name: str
     dtype: str
@@ -43,6 +44,7 @@ class Tensor:
     role: str
     when: Expr | None
     optional: bool
+    in_place: tuple[str, ...]
     doc: str
 
 

@@ -43,6 +43,7 @@ def _tensor(reader: Reader, op_name: str, op: OpSpec, name: str) -> Tensor:
         role=spec.role,
         when=reader.expr(spec.when, *keys, "when") if spec.when else None,
         optional=spec.optional,
+        in_place=spec.in_place,
         doc=spec.doc or "",
     )
 

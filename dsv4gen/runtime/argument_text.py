@@ -11,12 +11,10 @@ from typing import Any
 
 from dsv4gen.base.errors import ManifestError
 from dsv4gen.base.expression_json import names_json
-from dsv4gen.runtime import repeat
-from dsv4gen.runtime.call_table import CallTable, TensorRule
+from dsv4gen.runtime import repeat, sharing
+from dsv4gen.runtime.call_table import WORKSPACE_ALIGN, CallTable, TensorRule
 
 _INFIX = ("+", "-", "*", "//", "%", "<", "<=", ">", ">=", "==", "!=")
-#: bytes that the address of a workspace is a multiple of; torch's allocators give more
-WORKSPACE_ALIGN = 16
 
 
 def reads(table: CallTable, checked: bool) -> Iterator[str]:
@@ -37,6 +35,8 @@ def reads(table: CallTable, checked: bool) -> Iterator[str]:
     for space in table.workspaces:
         yield f"_at_{space.name} = 0 if {space.name} is None else {space.name}.data_ptr()"
         yield f"_bytes_{space.name} = 0 if {space.name} is None else {space.name}.nbytes"
+        if checked:
+            yield f"_end_{space.name} = _at_{space.name} + _bytes_{space.name}"
 
 
 def _tensor_reads(rule: TensorRule, seen: set[str], checked: bool) -> Iterator[str]:
@@ -48,6 +48,9 @@ def _tensor_reads(rule: TensorRule, seen: set[str], checked: bool) -> Iterator[s
     if checked or any(not name.startswith("_") for name in strides):
         yield f"{_targets(strides)} = {rule.name}.stride()"
     yield f"_at_{rule.name} = {rule.name}.data_ptr()"
+    if checked:
+        steps = "".join(f" + ({size} - 1) * {stride}" for size, stride in zip(sizes, strides, strict=True))
+        yield f"_end_{rule.name} = _at_{rule.name} + {rule.item} * (1{steps})"
 
 
 def _targets(names: list[str]) -> str:
@@ -125,6 +128,7 @@ def conditions(table: CallTable, on_cuda: bool) -> Iterator[str]:
             yield f"not {limits[0]} <= {axis.name} <= {limits[1]}"
     for space in table.workspaces:
         yield f"_at_{space.name} and ({space.name}.get_device() != _device or not {space.name}.is_contiguous())"
+    yield from sharing.long_conditions(table)
 
 
 def _tensor_conditions(rule: TensorRule, seen: set[str], known: set[str]) -> Iterator[str]:

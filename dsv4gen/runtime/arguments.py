@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dsv4gen.base.errors import ArgumentError
-from dsv4gen.runtime.call_table import CallTable, TensorRule
+from dsv4gen.runtime import sharing
+from dsv4gen.runtime.call_table import WORKSPACE_ALIGN, CallTable, TensorRule
 from dsv4gen.runtime.tensor_checks import Bound, has_memory, layout_problems, tensor_problem
 
 Values = Mapping[str, Any]
@@ -54,7 +55,10 @@ def _problems(table: CallTable, values: Values, on_cuda: bool, bound: Bound) -> 
     for rule in good:
         yield from layout_problems(table, rule, values[rule.name], bound)
     yield from _range_problems(table, bound, shown)
-    yield from _workspace_problems(table, values, good)
+    wrong = dict(_workspace_problems(table, values, good))
+    yield from wrong.values()
+    spaces = {space.name for space in table.workspaces if values.get(space.name) is not None} - {*wrong}
+    yield from _sharing_problems(table, values, {rule.name for rule in good} | spaces)
 
 
 def _number_problems(table: CallTable, values: Values, bound: Bound) -> Iterator[str]:
@@ -102,18 +106,27 @@ def _range_problems(table: CallTable, bound: Bound, shown: set[str]) -> Iterator
             yield f"{axis.name}={value} is outside {low}..{high} ({axis.doc})"
 
 
-def _workspace_problems(table: CallTable, values: Values, good: list[TensorRule]) -> Iterator[str]:
-    for rule in table.workspaces:
-        space = values.get(rule.name)
+def _workspace_problems(table: CallTable, values: Values, good: list[TensorRule]) -> Iterator[tuple[str, str]]:
+    """The workspace, and what is wrong with it."""
+    for name in (rule.name for rule in table.workspaces):
+        space = values.get(name)
         if space is None:
             continue
         if not hasattr(space, "data_ptr"):
-            yield f"{rule.name} is a {type(space).__name__}, not a tensor"
+            yield name, f"{name} is a {type(space).__name__}, not a tensor"
         elif not space.is_contiguous():
-            yield f"{rule.name} is not contiguous"
+            yield name, f"{name} is not contiguous"
         elif good and space.device != values[good[0].name].device:
-            yield f"{rule.name} is on {space.device} and {good[0].name} on {values[good[0].name].device}"
+            yield name, f"{name} is on {space.device} and {good[0].name} on {values[good[0].name].device}"
         elif not has_memory(space):
-            yield f"{rule.name} has no memory: its storage was freed"
-        elif space.data_ptr() % 16:
-            yield f"{rule.name} must start at a multiple of 16 bytes"
+            yield name, f"{name} has no memory: its storage was freed"
+        elif space.data_ptr() % WORKSPACE_ALIGN:
+            yield name, f"{name} must start at a multiple of {WORKSPACE_ALIGN} bytes"
+
+
+def _sharing_problems(table: CallTable, values: Values, present: set[str]) -> Iterator[str]:
+    for pair in sharing.pairs(table):
+        if {pair.written, pair.other} <= present:
+            found = sharing.problem(pair, values[pair.written], values[pair.other])
+            if found:
+                yield found

@@ -22,11 +22,23 @@ TORCH_DTYPES = {
     "i64": ("int64",),
     "bool": ("bool",),
 }
+#: torch's dtype -> bytes of an element
+ITEM_BYTES = {
+    **dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz", "uint8", "bool"), 1),
+    **dict.fromkeys(("float16", "bfloat16"), 2),
+    **dict.fromkeys(("float32", "int32", "uint32"), 4),
+    "int64": 8,
+}
+#: bytes that the address of a workspace is a multiple of; torch's allocators give more
+WORKSPACE_ALIGN = 16
 
 
 @dataclass(frozen=True)
 class TensorRule:
-    """One tensor argument. `shape` holds expression trees; a stride is a number, a run-time stride or an axis."""
+    """One tensor argument. `shape` holds expression trees; a stride is a number, a run-time stride or an axis.
+
+    `in_place` names inputs that a written tensor may be itself.
+    """
 
     name: str
     dtypes: tuple[str, ...]
@@ -36,6 +48,12 @@ class TensorRule:
     align: int
     role: str
     optional: bool
+    in_place: tuple[str, ...] = ()
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return ITEM_BYTES[self.dtypes[0]]
 
     @property
     def written(self) -> bool:

@@ -170,6 +170,7 @@ def describe(table: CallTable, summary: str) -> str:
     lines = [f"{table.title}: {summary}", ""]
     for rule in (*table.inputs, *table.outputs):
         note = ", may be left out" if rule.optional else ", made when not given" if rule.role == "out" else ""
+        note += f", may be {' or '.join(rule.in_place)} itself" if rule.in_place else ""
         lines.append(f"    {rule.name}: {' or '.join(rule.dtypes)} [{rule.shape_text}], {rule.role}{note}")
     numbers = (*table.required_numbers, *table.optional_numbers)
     docs = {axis.name: axis.doc for axis in table.axes}

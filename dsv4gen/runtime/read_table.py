@@ -8,13 +8,18 @@ from typing import Any
 from dsv4gen.base.argument_names import why_not_a_name
 from dsv4gen.base.errors import ManifestError
 from dsv4gen.base.expression_json import choose_json, evaluate_json, names_json
-from dsv4gen.runtime.call_table import TORCH_DTYPES, AxisRule, CallTable, Launcher, TensorRule, WorkspaceRule
+from dsv4gen.runtime.call_table import (
+    ITEM_BYTES,
+    TORCH_DTYPES,
+    AxisRule,
+    CallTable,
+    Launcher,
+    TensorRule,
+    WorkspaceRule,
+)
 from dsv4gen.runtime.dispatch import host_axes, names_in_bounds, names_read
 
 Json = Mapping[str, Any]
-
-#: dtypes of more than one byte -> bytes, which every address is a multiple of
-ITEM_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "u32": 4, "i64": 8}
 
 
 def make_table(family_name: str, family: Json, op_name: str, options: Mapping[str, str]) -> CallTable:
@@ -71,9 +76,10 @@ def _tensor(entry: Json, options: Mapping[str, str]) -> TensorRule:
         shape=shape,
         shape_text=", ".join(words),
         strides=tuple(entry["strides"]),
-        align=max(entry["align"], ITEM_BYTES.get(dtype, 1)),
+        align=max(entry["align"], ITEM_BYTES[TORCH_DTYPES[dtype][0]]),
         role=entry["role"],
         optional=entry["optional"],
+        in_place=tuple(entry.get("in_place", ())),
     )
 
 

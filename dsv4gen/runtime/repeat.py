@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dsv4gen.runtime.call_table import CallTable, TensorRule
+from dsv4gen.runtime.call_table import CallTable
 
 #: memories of a launch function: each one that does not fit costs a call about 0.2 us
 MEMORIES_MAX = 4
@@ -110,12 +110,5 @@ def optional_tensors(table: CallTable) -> list[str]:
 
 
 def _in_place(table: CallTable) -> dict[str, list[str]]:
-    """Output -> inputs of its shape and dtype, which a caller may pass as the output too."""
-    alike: dict[str, list[str]] = {}
-    for written in table.outputs:
-        alike[written.name] = [read.name for read in table.inputs if _alike(read, written)]
-    return alike
-
-
-def _alike(read: TensorRule, written: TensorRule) -> bool:
-    return read.shape == written.shape and bool(set(read.dtypes) & set(written.dtypes))
+    """Written tensor -> those that a caller may pass as it too, by the spec."""
+    return {rule.name: [name for name in rule.in_place if name in table.memory] for rule in table.tensors}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from dsv4gen.runtime import argument_text, repeat
+from dsv4gen.runtime import argument_text, repeat, sharing
 from dsv4gen.runtime.call_table import CallTable
 
 Function = Callable[..., Any]
@@ -48,7 +48,8 @@ def make_function(
         names: what the text calls: `_current, _recheck, _make_outputs, _elsewhere`, and what the ending calls.
     """
     text = "\n".join(function_text(table, ending, checked=checked, on_cuda=on_cuda, many_devices=many_devices)) + "\n"
-    namespace = {**_dtypes(table), **repeat.stand_ins(table), "_memories": repeat.Memories(), **names}
+    memory = {"_memories": repeat.Memories(), "_distances": sharing.distances(table), **repeat.stand_ins(table)}
+    namespace = {**_dtypes(table), **memory, **names}
     exec(compile(text, f"<dsv4gen launch function of {table.title}>", "exec"), namespace)
     function: Function = namespace[table.op]
     function.__module__ = __name__
@@ -83,9 +84,14 @@ def function_text(
     yield f"    except {_READ_ERRORS}:"
     yield f"        _recheck({everything})"
     yield "        raise"
+    limits = sharing.limits(table) if checked else {}
+    if limits:
+        yield "    _passed = ()"
     if conditions:
         yield "    if _wrong:"
         yield f"        _recheck({everything})"
+        if limits:
+            yield f"        _passed = {sharing.passed_text(table)}"
         yield from (f"        {line}" for line in argument_text.plain_numbers(table))
         if table.required_numbers:
             kept = f"*_given[{len(table.required_numbers)}:]"
@@ -93,7 +99,7 @@ def function_text(
     if many_devices:
         yield "    if _current() != _device:"
         yield f"        return _elsewhere(_device, {everything})"
-    yield from ("    " + line for line in ending.launch(everything, lambda more: _remember(table, more)))
+    yield from ("    " + line for line in ending.launch(everything, lambda more: _remember(table, more, limits)))
     yield "    " + _return(table)
 
 
@@ -101,7 +107,8 @@ def _short_way(table: CallTable, ending: Ending, checked: bool, many_devices: bo
     """Launch at once when a memory fits; wrong addresses go the long way, which says what is wrong."""
     numbers = _numbers(table)
     was = _tuple(f"_was_{name}" for name in numbers)
-    yield f"for _same, {was}, _hits, _device, {_tuple(ending.remembered)} in _memories.known:"
+    kept = [*ending.remembered, *(sharing.limits(table) if checked else ())]
+    yield f"for _same, {was}, _hits, _device, {_tuple(kept)} in _memories.known:"
     yield "    if ("
     yield f"        _same({repeat.compared_text(table)})"
     for name in numbers:
@@ -113,6 +120,7 @@ def _short_way(table: CallTable, ending: Ending, checked: bool, many_devices: bo
     yield "    ):"
     yield from (f"        {line}" for line in argument_text.addresses(table))
     refused = list(argument_text.address_conditions(table, ending.aligned)) if checked or ending.aligned > 1 else []
+    refused += sharing.short_conditions(table) if checked else []
     if refused:
         yield f"        if {' or '.join(refused)}:"
         yield "            break"
@@ -121,8 +129,9 @@ def _short_way(table: CallTable, ending: Ending, checked: bool, many_devices: bo
     yield f"_given = {_tuple(numbers)}"
 
 
-def _remember(table: CallTable, more: str) -> list[str]:
-    words = f"({repeat.compared_text(table)},), _given, _device, ({more}{',' if more else ''})"
+def _remember(table: CallTable, more: str, limits: Mapping[str, str]) -> list[str]:
+    kept = _tuple([*([more] if more else []), *limits.values()])
+    words = f"({repeat.compared_text(table)},), _given, _device, {kept}"
     return ["if _memories.wanted():", f"    _memories.remember({words})"]
 
 

@@ -14,7 +14,7 @@ leaves       the facts a platform file states, with their sources
 inheritance  `extends` between platform files
 findings     mistakes of one spec, each at its key
 signature    argument types of a Triton kernel
-kernel_references, family_references
+kernel_references, tensor_references, family_references
              names that refer to nothing, tables that contradict each other
 tuning       the model of specs/tuning/<target>/<family>.yaml
 json_schema  schemas for editors

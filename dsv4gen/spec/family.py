@@ -77,6 +77,8 @@ class Tensor(Model):
         paths: launch paths that use a workspace; all of them when absent.
         role: what kernels do with it; a workspace is scratch memory that the caller owns.
         optional: the caller may leave it out.
+        in_place: inputs that a written tensor may be itself, as each element is read before its place is written; with
+            all other tensors it may share no memory.
     """
 
     dtype: Name
@@ -85,6 +87,7 @@ class Tensor(Model):
     align: Positive = 4
     role: Literal["in", "out", "inout", "workspace"]
     optional: bool = False
+    in_place: Distinct[Name] = ()
     when: Expression | None = None
     bytes: Expression | None = None
     init: Literal["zero", "none"] | None = None

@@ -1,4 +1,4 @@
-"""Cross references of a family spec: options, variants, axes, shapes, and the tensor table of each op."""
+"""Cross references of a family spec: options, variants, axes, shapes, and what each op takes and launches."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dsv4gen.base.argument_names import why_not_a_name
 from dsv4gen.base.env import VARIABLES
 from dsv4gen.base.errors import SpecError
-from dsv4gen.spec.family import DTYPES, BenchShapes, FamilySpec, Op, Tensor
-from dsv4gen.spec.findings import Findings, identifiers, quoted
+from dsv4gen.spec.family import BenchShapes, FamilySpec, Op
+from dsv4gen.spec.findings import Findings
 from dsv4gen.spec.kernel_references import check_kernel
 from dsv4gen.spec.loaded import Loaded
-
-#: Sizes only the running device knows, allowed where a caller-visible size is computed.
-RUNTIME_NAMES = ("units", "xcds")
-
-_WORKSPACE_ONLY = ("bytes", "init", "restore", "scope", "paths")
+from dsv4gen.spec.tensor_references import check_tensor, chosen_axes, stride_names
 
 
 def check_family(loaded: Loaded[FamilySpec]) -> list[SpecError]:
@@ -29,7 +25,7 @@ def check_family(loaded: Loaded[FamilySpec]) -> list[SpecError]:
         _check_params(family, op, findings, name)
         _check_launch_paths(family, op, findings, name)
         for tensor_name, tensor in op.tensors.items():
-            _check_tensor(family, op, tensor, findings, ("ops", name, "tensors", tensor_name))
+            check_tensor(family, op, tensor, findings, ("ops", name, "tensors", tensor_name))
     launched = {kernel for op in family.ops.values() for path in op.launch_paths for kernel in path.launches}
     for name in family.kernels:
         check_kernel(family, name, findings)
@@ -110,13 +106,13 @@ def _check_bench(family: FamilySpec, entry: BenchShapes, findings: Findings, key
             values = (value,) if isinstance(value, int) else value
             _check_size(family, findings, name, values, *keys, "shapes", position, name)
     for field in ("bytes", "flops") if entry.floors else ():
-        names = {*_chosen_axes(family), *family.constants, *family.options}
+        names = {*chosen_axes(family), *family.constants, *family.options}
         findings.names(getattr(entry.floors, field), names, *keys, "floors", field)
 
 
 def _check_size(family: FamilySpec, findings: Findings, name: str, values: Iterable[int], *keys: str | int) -> None:
     """Values of an axis that a caller chooses, inside its range where that is written in numbers."""
-    if not findings.known(name, _chosen_axes(family), "no axis a caller chooses", *keys):
+    if not findings.known(name, chosen_axes(family), "no axis a caller chooses", *keys):
         return
     axis = family.axes[name]
     for value in values:
@@ -126,25 +122,15 @@ def _check_size(family: FamilySpec, findings: Findings, name: str, values: Itera
             findings.add(f"{value} is above the axis's max {axis.max}", *keys)
 
 
-def stride_names(op: Op) -> set[str]:
-    """Run-time strides: plain names in `strides` that are parameters of the op."""
-    found = {stride for tensor in op.tensors.values() for stride in tensor.strides or ()}
-    return {stride for stride in found if stride.isidentifier() and stride in op.params}
-
-
 def _check_params(family: FamilySpec, op: Op, findings: Findings, name: str) -> None:
     findings.unique(op.params, "ops", name, "params")
-    known = {*op.tensors, *stride_names(op), *op.scalars, *_chosen_axes(family)}
+    known = {*op.tensors, *stride_names(op), *op.scalars, *chosen_axes(family)}
     for position, param in enumerate(op.params):
         findings.known(param, known, "no tensor, stride, axis or scalar", "ops", name, "params", position)
     for table in ("tensors", "scalars"):
         for member in getattr(op, table):
             if member not in op.params:
                 findings.add("missing from params, so no kernel can see it", "ops", name, table, member)
-
-
-def _chosen_axes(family: FamilySpec) -> set[str]:
-    return {name for name, axis in family.axes.items() if axis.per is None}
 
 
 def _check_launch_paths(family: FamilySpec, op: Op, findings: Findings, name: str) -> None:
@@ -156,55 +142,6 @@ def _check_launch_paths(family: FamilySpec, op: Op, findings: Findings, name: st
             findings.known(path.variant, variants, "no variant", *keys, "variant")
         for place, kernel in enumerate(path.launches):
             findings.known(kernel, family.kernels, "no kernel", *keys, "launches", place)
-
-
-def _check_tensor(family: FamilySpec, op: Op, tensor: Tensor, findings: Findings, keys: tuple[str, ...]) -> None:
-    workspace = tensor.role == "workspace"
-    if workspace and tensor.bytes is None:
-        findings.add("a workspace needs 'bytes'", *keys)
-    if not workspace and tensor.shape is None:
-        findings.add("a tensor needs 'shape'", *keys)
-    for field in _WORKSPACE_ONLY if not workspace else ("shape", "strides"):
-        if getattr(tensor, field) is not None:
-            findings.add(f"'{field}' does not go with role {tensor.role}", *keys, field)
-    if tensor.shape is not None and tensor.strides is not None and len(tensor.shape) != len(tensor.strides):
-        findings.add(f"{len(tensor.strides)} strides for {len(tensor.shape)} dimensions", *keys, "strides")
-    if tensor.align & (tensor.align - 1):
-        findings.add(f"{tensor.align} is not a power of two", *keys, "align")
-    paths = {path.name for path in op.launch_paths}
-    for position, path in enumerate(tensor.paths or ()):
-        findings.known(path, paths, "no launch path", *keys, "paths", position)
-    _check_dtype(family, tensor, findings, keys)
-    _check_sizes(family, op, tensor, findings, keys)
-
-
-def _check_dtype(family: FamilySpec, tensor: Tensor, findings: Findings, keys: tuple[str, ...]) -> None:
-    option = family.options.get(tensor.dtype)
-    if option is None:
-        findings.known(tensor.dtype, {*DTYPES, *family.options}, "no dtype and no option", *keys, "dtype")
-        return
-    for choice in option.choices:
-        findings.known(choice, DTYPES, f"a choice of '{tensor.dtype}' but no dtype", *keys, "dtype")
-
-
-def _check_sizes(family: FamilySpec, op: Op, tensor: Tensor, findings: Findings, keys: tuple[str, ...]) -> None:
-    sizes = {*_chosen_axes(family), *family.constants, *op.scalars, *RUNTIME_NAMES}
-    for position, size in enumerate(tensor.shape or ()):
-        findings.names(size, sizes | set(family.options), *keys, "shape", position)
-        _check_quoted(family, size, findings, *keys, "shape", position)
-    for position, stride in enumerate(tensor.strides or ()):
-        findings.names(stride, sizes | stride_names(op), *keys, "strides", position)
-    if tensor.when is not None:
-        findings.names(tensor.when, family.options, *keys, "when")
-        _check_quoted(family, tensor.when, findings, *keys, "when")
-
-
-def _check_quoted(family: FamilySpec, expression: str, findings: Findings, *keys: str | int) -> None:
-    """Quoted words are choices of the options that the expression reads."""
-    used = [family.options[name] for name in identifiers(expression) if name in family.options]
-    choices = {choice for option in used for choice in option.choices}
-    for word in quoted(expression):
-        findings.known(word, choices, "no choice of the options named here", *keys)
 
 
 def check_flags(families: Mapping[str, Loaded[FamilySpec]]) -> list[SpecError]:

@@ -75,7 +75,9 @@ class Recorder:
         return first
 
 
-def _call(table: CallTable, *, width: int = 96, rows: int = 3, k: int = 8, optional: bool = True) -> dict[str, Any]:
+def plain_call(
+    table: CallTable, *, width: int = 96, rows: int = 3, k: int = 8, optional: bool = True
+) -> dict[str, Any]:
     """A right call with tensors of its own."""
     sizes = {"batch": rows, "width": width, "k": k, "pages": 4, "tables": 2}
     made: dict[str, Any] = {}
@@ -93,7 +95,7 @@ def _call(table: CallTable, *, width: int = 96, rows: int = 3, k: int = 8, optio
 def test_a_repeated_call_packs_what_the_long_way_packs(mode: str, optional: bool, checked: bool) -> None:
     repeated = Recorder(mode, checked=checked)
     for number in range(3):
-        call = _call(repeated.table, optional=optional)
+        call = plain_call(repeated.table, optional=optional)
         assert repeated.launched(call) == Recorder(mode, checked=checked).launched(call)
         assert repeated.long_ways == 1, f"call {number} took the long way"
 
@@ -107,20 +109,20 @@ def test_torch_here_has_the_comparison() -> None:
 def test_without_the_comparison_each_call_takes_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeat, "make_comparison", lambda _: None)
     topk = Recorder("page_table")
-    first, second = _call(topk.table), _call(topk.table)
+    first, second = plain_call(topk.table), plain_call(topk.table)
     assert topk.launched(first)[8:] != topk.launched(second)[8:]
     assert topk.memories.known == ()
 
 
 def _changes(table: CallTable) -> dict[str, dict[str, Any]]:
-    """Calls that differ from `_call` in one thing, by what it is; right and wrong ones."""
+    """Calls that differ from `plain_call` in one thing, by what it is; right and wrong ones."""
     rows, width = 3, 96
     wide = torch.zeros(rows, width * 2)
     odd = torch.zeros(rows * width * 4 + 2, dtype=torch.uint8)[2:].view(torch.int8)
     return {
-        "width": _call(table, width=80),
-        "rows": _call(table, rows=2),
-        "k": _call(table, k=4),
+        "width": plain_call(table, width=80),
+        "rows": plain_call(table, rows=2),
+        "k": plain_call(table, k=4),
         "row stride": {"scores": wide[:, :width]},
         "inner stride": {"scores": wide[:, ::2]},
         "dtype": {"seq_lens": torch.zeros(rows, dtype=torch.int64)},
@@ -154,7 +156,7 @@ def _outcome(topk: Recorder, call: Mapping[str, Any]) -> bytes | str:
 @pytest.mark.parametrize("name", _changes(Recorder("page_table").table))
 def test_a_call_that_differs_is_judged_as_if_it_were_the_first(name: str) -> None:
     repeated, fresh = Recorder("page_table"), Recorder("page_table")
-    call = _call(repeated.table)
+    call = plain_call(repeated.table)
     assert _outcome(repeated, call) == _outcome(repeated, call)
     changed = {**call, **_changes(repeated.table)[name]}
     if name == "no memory":
@@ -167,7 +169,7 @@ def test_a_call_that_differs_is_judged_as_if_it_were_the_first(name: str) -> Non
 @pytest.mark.parametrize("name", ["row_starts", "row_to_batch", "workspace"])
 def test_an_optional_tensor_without_memory_does_not_pass_for_one_left_out(name: str) -> None:
     repeated, fresh = Recorder("packed"), Recorder("packed")
-    call = _call(repeated.table)
+    call = plain_call(repeated.table)
     repeated.launched(call)
     empty = {**call, "workspace": torch.zeros(0, dtype=torch.uint8)}
     assert repeated.launched(empty) == repeated.launched(empty) == fresh.launched(empty)
@@ -179,7 +181,7 @@ def test_an_optional_tensor_without_memory_does_not_pass_for_one_left_out(name: 
 
 def test_a_misaligned_address_is_refused_after_aligned_ones() -> None:
     topk = Recorder("page_table")
-    call = _call(topk.table)
+    call = plain_call(topk.table)
     topk.launched(call)
     space = torch.zeros(80, dtype=torch.uint8)
     shift = -space.data_ptr() % 16 + 8
@@ -192,7 +194,8 @@ def test_a_misaligned_address_is_refused_after_aligned_ones() -> None:
 def test_no_view_passes_for_another(data: st.DataObject) -> None:
     """After one right call, any view of any dtype gets what a first call would get."""
     repeated, fresh = Recorder("page_table"), Recorder("page_table")
-    call = _call(repeated.table, width=4, rows=2, k=2)
+    scores = torch.zeros(64)
+    call = {**plain_call(repeated.table, width=4, rows=2, k=2), "scores": scores[:8].view(2, 4)}
     repeated.launched(call)
     name = data.draw(st.sampled_from(["scores", "seq_lens", "page_table", "out"]))
     dimensions = call[name].dim()
@@ -200,6 +203,9 @@ def test_no_view_passes_for_another(data: st.DataObject) -> None:
     strides = [data.draw(st.sampled_from([0, 1, 2, 4])) for _ in range(dimensions)]
     dtype = data.draw(st.sampled_from([call[name].dtype, torch.int32, torch.float32, torch.bfloat16]))
     view = torch.zeros(64, dtype=dtype).as_strided(sizes, strides, data.draw(st.integers(0, 3)))
+    if name != "scores" and data.draw(st.booleans()):
+        offset = data.draw(st.integers(0, 12))
+        view = scores.view(call[name].dtype).as_strided(call[name].shape, call[name].stride(), offset)
     changed = {**call, name: view}
     assert _outcome(repeated, changed) == _outcome(fresh, changed)
 
@@ -208,28 +214,28 @@ def test_another_stream_is_another_call() -> None:
     topk = Recorder("indices")
     for stream in (0, 7, 0, 7):
         topk.stream = stream
-        topk.launched(_call(topk.table))
+        topk.launched(plain_call(topk.table))
     assert [memory.more[0] for memory in topk.memories.known] == [7, 0] and topk.long_ways == 2
 
 
 def test_memories_are_few_and_follow_what_is_called() -> None:
     topk = Recorder("indices")
     for width in range(16, 16 + 3 * repeat.REPLACE_EVERY):
-        topk.launched(_call(topk.table, width=width))
+        topk.launched(plain_call(topk.table, width=width))
         assert len(topk.memories.known) <= repeat.MEMORIES_MAX
     assert len(topk.memories.known) == 1, "memories that no call fits are kept"
     for _ in range(repeat.REPLACE_EVERY * 4):
         for width in (7, 8, 9):
-            topk.launched(_call(topk.table, width=width))
+            topk.launched(plain_call(topk.table, width=width))
     before = topk.long_ways
     for width in (7, 8, 9):
-        topk.launched(_call(topk.table, width=width))
+        topk.launched(plain_call(topk.table, width=width))
     assert topk.long_ways == before, "layouts that are called in turn are not remembered"
 
 
 def test_memories_keep_no_tensor_alive() -> None:
     topk = Recorder("page_table")
-    call = _call(topk.table)
+    call = plain_call(topk.table)
     topk.launched(call)
     watched = [weakref.ref(value) for value in call.values() if isinstance(value, torch.Tensor)]
     del call

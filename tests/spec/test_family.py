@@ -92,6 +92,10 @@ BROKEN = [
     ("  run:\n    summary", "  repr:\n    summary", "ops.repr: 'repr' is a name that launch functions read"),
     ("      eps: {dtype", "      lambda: {dtype", "ops.run.scalars.lambda: 'lambda' is no name in Python"),
     ("      map: {dtype", "      _map: {dtype", "ops.run.tensors._map: '_map' begins with an underscore"),
+    ("align: 16, role: out}", "align: 16, role: out, in_place: [x]}", "ops.run.tensors.out.in_place[0]: x has another shape"),
+    ("align: 16, role: out}", "align: 16, role: out, in_place: [x]}", "ops.run.tensors.out.in_place[0]: x has another dtype"),
+    ("align: 16, role: out}", "align: 16, role: out, in_place: [work]}", "ops.run.tensors.out.in_place[0]: 'work' is no input"),
+    ("[x_stride, 1], role: in}", "[x_stride, 1], role: in, in_place: [map]}", "ops.run.tensors.x.in_place: only a written tensor"),
     ("template: sample.cu.jinja", "template: ../up.cu.jinja", "template: string should match pattern"),
 ]  # fmt: skip
 
