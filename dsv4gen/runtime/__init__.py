@@ -24,6 +24,7 @@ specialise         the launch function of an op, written for its tensor table
 driver_launch, triton_launch    its two ends
 backend            what can stand behind an op
 driver_backend, triton_backend, reference_backend
+torch_schema       what torch's dispatcher is told of an op
 torch_ops          ops in torch's dispatcher
 loaded             what `load` returns
 load               load, explain, prewarm, targets, families

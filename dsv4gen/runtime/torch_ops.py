@@ -8,19 +8,17 @@ takes the function that was loaded for these options, or loads it; Dynamo never 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from dsv4gen.base.expression_json import names_json, plain_names_json
+from dsv4gen.base.errors import ArgumentError
 from dsv4gen.base.manifest import digest_json
 from dsv4gen.runtime.backend import Function, make_outputs
 from dsv4gen.runtime.call_names import misuse
 from dsv4gen.runtime.call_table import CallTable
-from dsv4gen.runtime.dispatch import host_axes, names_in_bounds
+from dsv4gen.runtime.torch_schema import LISTS, OPTION, argument_names, number_types, schema_text
 
 NAMESPACE = "dsv4gen"
-#: in front of an option's name: torch passes arguments on by name beside its own, which has one called `mode`
-OPTION = "option_"
 Bound = tuple[str, ...]
 Loader = Callable[[str, str, Mapping[str, str], str], tuple[CallTable, Function]]
 
@@ -47,19 +45,20 @@ def bind_op(
     Dynamo follows this function, so it only rearranges arguments. What it leads to is made when the op first runs.
     """
     name = register(table.family, table.op, entry)
-    names = _names(entry, table.op)
+    names = argument_names(entry, table.op)
     _bound[name, (*options.values(), target)] = _Deferred(table, names, get_raw)
     _recent[name].clear()
     torch_op = getattr(_namespace(), name)
     given = [rule.name for rule in (*table.inputs, *table.outputs)]
     outputs = [rule.name for rule in table.outputs]
-    numbers = [number for number, _ in _numbers(entry, table.op)]
+    numbers = [number for number, _ in number_types(entry, table.op)]
     unused = {number: 0 for number in numbers if number not in (*table.required_numbers, *table.choices)}
     empty = {
         **dict.fromkeys(names),
         **unused,
         **{name: table.defaults[name] for name in numbers if name in table.defaults},
     }
+    lists = [number for number, kind in number_types(entry, table.op) if kind == LISTS]
     dropped = set(table.optional_numbers) - set(numbers)
     chosen = {f"{OPTION}{option}": value for option, value in options.items()}
 
@@ -67,6 +66,8 @@ def bind_op(
         values = {**empty, **dict(zip(given, tensors, strict=False)), **named}
         if any(values[output] is None for output in outputs):
             values = make_outputs(table, values)
+        for number in lists:
+            _refuse_no_list(table, number, values[number])
         arguments = {key: value for key, value in values.items() if key not in dropped}
         torch_op(**arguments, **chosen, target=target)
         made = tuple(values[output] for output in outputs)
@@ -74,6 +75,16 @@ def bind_op(
 
     call.__name__ = name
     return call
+
+
+def _refuse_no_list(table: CallTable, name: str, value: Any) -> None:
+    """torch's dispatcher wants one type of an argument, and of this one no default says which."""
+    numbers = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
+    if not all(isinstance(number, int) for number in numbers):
+        raise ArgumentError(
+            f"{table.title}: {name} is {value!r}; through torch's dispatcher it can be whole numbers only",
+            remedy="call the loaded op outside of torch.compile, or its .raw, which takes what the launcher takes",
+        )
 
 
 class _Deferred:
@@ -103,22 +114,6 @@ def register(family: str, op: str, entry: Mapping[str, Any]) -> str:
     return name
 
 
-def schema_text(entry: Mapping[str, Any], op: str) -> str:
-    """The arguments as torch writes them: tensors of all options, numbers, then options and target as text."""
-    words = []
-    letters = iter("abcdefghijklmnopqrstuvwxyz")
-    for tensor in entry["ops"][op]["tensors"]:
-        optional = "?" if tensor["when"] is not None or tensor["optional"] else ""
-        alias = f"({next(letters)}!)" if tensor["role"] != "in" else ""
-        words.append(f"Tensor{alias}{optional} {tensor['name']}")
-    words += [f"Tensor({next(letters)}!)? {space['name']}" for space in entry["ops"][op]["workspaces"]]
-    words += [f"{kind} {name}" for name, kind in _numbers(entry, op)]
-    words.append("*")
-    words += [f'str {OPTION}{name}="{option["default"]}"' for name, option in entry["options"].items()]
-    words.append('str target=""')
-    return f"({', '.join(words)}) -> ()"
-
-
 def _define(name: str, schema: str, family: str, op: str, entry: Mapping[str, Any]) -> None:
     import torch
 
@@ -126,7 +121,7 @@ def _define(name: str, schema: str, family: str, op: str, entry: Mapping[str, An
         _libraries.append(torch.library.Library(NAMESPACE, "FRAGMENT"))  # type: ignore[no-untyped-call]
     library = _libraries[0]
     library.define(f"{name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
-    names, options = _names(entry, op), list(entry["options"])
+    names, options = argument_names(entry, op), list(entry["options"])
     defaults = {f"{OPTION}{option}": value["default"] for option, value in entry["options"].items()}
     defaults["target"] = ""
 
@@ -164,42 +159,13 @@ def _adapter(table: CallTable, names: list[str], raw: Function) -> Function:
         for position in absent:
             if args[position] is not None:
                 raise misuse(table, (), {names[position]: args[position]}) or AssertionError
-        raw(*[args[position] for position in positions], **{name: args[position] for name, position in numbers})
+        values = {name: args[position] for name, position in numbers}
+        for name in table.choices:
+            if isinstance(values[name], list):
+                values[name] = values[name][0] if len(values[name]) == 1 else tuple(values[name])
+        raw(*[args[position] for position in positions], **values)
 
     return call
-
-
-def _names(entry: Mapping[str, Any], op: str) -> list[str]:
-    """The schema's arguments before the options."""
-    tensors = [tensor["name"] for tensor in entry["ops"][op]["tensors"]]
-    spaces = [space["name"] for space in entry["ops"][op]["workspaces"]]
-    return [*tensors, *spaces, *(name for name, _ in _numbers(entry, op))]
-
-
-def _numbers(entry: Mapping[str, Any], op: str) -> list[tuple[str, str]]:
-    """Scalars, and sizes that no tensor shows, with torch's type; of a Triton op what its launcher takes."""
-    if entry.get("launchers", {}).get(op):
-        return list(_launcher_numbers(entry, op))
-    tensors = entry["ops"][op]["tensors"]
-    trees = [size["tree"] for tensor in tensors for size in tensor["shape"]]
-    known = {name for tree in trees for name in plain_names_json(tree)}
-    known |= {stride for tensor in tensors for stride in tensor["strides"] if isinstance(stride, str)}
-    kinds = {name: kind for name, kind, _ in entry["ops"][op]["params"]["fields"] if kind != "pointer"}
-    computed = [*(name for tree in trees for name in names_json(tree)), *sorted(names_in_bounds(entry, known))]
-    kinds |= {name: "u32" for name in computed if name in host_axes(entry)}
-    return [(name, "float" if kind == "f32" else "int") for name, kind in kinds.items() if name not in known]
-
-
-def _launcher_numbers(entry: Mapping[str, Any], op: str) -> Iterator[tuple[str, str]]:
-    parts, launcher = entry["ops"][op], entry["launchers"][op]
-    memory = {part["name"] for part in (*parts["tensors"], *parts["workspaces"])}
-    kinds = {name: "float" if kind == "f32" else "int" for name, kind, _ in parts["params"]["fields"]}
-    kinds |= dict.fromkeys(host_axes(entry), "int")
-    for name in (*launcher["required"], *launcher["defaults"]):
-        if name not in memory and name not in entry["options"]:
-            default = launcher["defaults"].get(name, 0)
-            kind = type(default).__name__ if isinstance(default, (bool, str)) else kinds.get(name, "Scalar")
-            yield name, f"{kind}?" if default is None else kind
 
 
 def _namespace() -> Any:

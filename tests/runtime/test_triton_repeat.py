@@ -199,6 +199,23 @@ def _stubbed(op: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[s
     return seen
 
 
+@pytest.mark.parametrize("tile", [(16, 4), [16, 4, 1], 7, None, True])
+def test_a_tile_goes_through_torchs_dispatcher(demo: Any, tile: Any) -> None:
+    """As a tuple, which a launcher takes apart and the capture guard knows; a single number stays one."""
+    expected = tuple(tile) if isinstance(tile, list) else tile
+    data, out = torch.zeros(16, 16), torch.zeros(16)
+    for call in (demo.torch_op, torch.compile(lambda **given: demo(**given), backend="eager", fullgraph=True)):
+        call(data=data, out=out, tile=tile)
+        assert _last(demo)["tile"] == expected and type(_last(demo)["tile"]) is not list
+
+
+@pytest.mark.parametrize("tile", ["wide", 0.5, (16, 0.5), ("wide",)])
+def test_a_choice_that_the_dispatcher_cannot_take_is_refused_with_the_way_out(demo: Any, tile: Any) -> None:
+    demo(torch.zeros(16, 16), torch.zeros(16), tile=tile)
+    with pytest.raises(ArgumentError, match=r"tile is .*; through torch's dispatcher .* whole numbers only\n.*\.raw"):
+        demo.torch_op(torch.zeros(16, 16), torch.zeros(16), tile=tile)
+
+
 CHOOSING = """\
 TRITON_RANGE = ("3.0", "99.0")
 calls = []
