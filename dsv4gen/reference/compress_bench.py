@@ -25,7 +25,7 @@ _DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
 def workload(request: Request) -> Workload:
-    """Calls of `decode`, or of `prefill` with the `write` that follows it; source and state rotate."""
+    """Calls of `decode`, or of `prefill` with the `write` that follows it; source and state rotate, plans do not."""
     if request.options["record"] != "v4_584":
         raise ArgumentError("only rows of record v4_584 are timed", remedy="leave record out")
     if request.op == "decode":
@@ -48,7 +48,7 @@ def _decode(request: Request) -> Workload:
 
     def make() -> Sequence[Call]:
         drawn = {"state": _rows(request, "state", rows, geometry), "source": _rows(request, "source", batch, geometry)}
-        return [Call("decode", {**shared, **drawn})]
+        return [Call("decode", {**shared, **drawn, "plan_ready": True})]
 
     def judge(before: Any, after: Any) -> None:
         if not torch.equal(after["state"][shared["plan"][:, 1].long()], before["source"].to(after["state"].dtype)):
@@ -77,8 +77,9 @@ def _prefill(request: Request) -> Workload:
 
     def make() -> Sequence[Call]:
         source = _rows(request, "source", tokens, geometry)
-        calls = [Call("prefill", {**shared, "source": source})]
-        return calls + ([Call("write", {**kept, "source": source})] if len(plans.write) else [])
+        calls = [Call("prefill", {**shared, "source": source, "plan_ready": True})]
+        kept_rows = {**kept, "source": source, "after_prefill": True}
+        return calls + ([Call("write", kept_rows)] if len(plans.write) else [])
 
     def judge(before: Any, after: Any) -> None:
         chosen = few_tokens(groups, 8)

@@ -352,7 +352,8 @@ def window_row(
     if ORIGIN == "input":
         given = dims < tl.where(exists, D, 0)
         value = tl.load(source_row + HALF * D + dims, mask=given, other=0.0).to(tl.float32)
-        score = tl.load(source_row + (2 + HALF) * D + dims, mask=given, other=float("-inf")).to(tl.float32) + offset
+        score = tl.load(source_row + (2 + HALF) * D + dims, mask=given, other=float("-inf")).to(tl.float32)
+        score = score + offset
     else:
         kept = state_row(state, row, state_stride)
         if (ORIGIN == "either") & (state.dtype == source.dtype):
@@ -909,9 +910,11 @@ def write_row(
     entry = plan + tl.program_id(0).to(tl.int64) * 2
     ragged = tl.load(entry)
     target = tl.load(entry + 1).to(tl.int64)
-    if (ragged >= 0) & (ragged < tokens):
-        columns = tl.arange(0, 4 * D if RATIO == 4 else 2 * D)
-        values = tl.load(source + ragged.to(tl.int64) * source_stride + columns)
+    columns = tl.arange(0, 4 * D if RATIO == 4 else 2 * D)
+    source_row = source + ragged.to(tl.int64) * source_stride
+    known = (ragged >= 0) & (ragged < tokens)
+    if known:
+        values = tl.load(source_row + columns)
         keep_columns(state, values, bias, target, columns, state_rows, state_stride, D, RATIO, BIAS_AT)
 
 @triton.jit(do_not_specialize=("state_rows", "tokens", "locations", "pages", "page_size"))
@@ -1523,12 +1526,12 @@ def decode_four_tile(head_dim):
 def decode_many_tile(head_dim, batch):
     """Tile of decode_many by shape."""
     if head_dim > 128:
-        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "unroll": 4}
-    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
+        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "release": 1, "unroll": 4}
+    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "release": 1, "unroll": 4}
 
 def decode_split_tile(head_dim, batch):
     """Tile of decode_split by shape."""
-    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
+    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "release": 1, "unroll": 8}
 
 def prefill_four_tile(head_dim):
     """Tile of prefill_four by shape."""
@@ -1539,12 +1542,12 @@ def prefill_four_tile(head_dim):
 def prefill_many_tile(head_dim, groups):
     """Tile of prefill_many by shape."""
     if head_dim > 128:
-        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "unroll": 4}
-    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
+        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "release": 1, "unroll": 4}
+    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "release": 1, "unroll": 4}
 
 def prefill_split_tile(head_dim, groups):
     """Tile of prefill_split by shape."""
-    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
+    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "release": 1, "unroll": 8}
 
 def write_rows_tile(head_dim):
     """Tile of write_rows by shape."""
@@ -1659,9 +1662,13 @@ def rows_at_once(tile, dims):
 def decode(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, ratio, sines=None, pooled=None, eps=1e-6,
     bias_at="pool", table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="record",
-    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
+    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even", plan_ready=False,
 ):
-    """One token per request; groups that it completes go to the cache, then its row to the state."""
+    """One token per request; groups that it completes go to the cache, then its row to the state.
+
+    plan_ready: a promise that no launch on the stream that may still run writes plan and out_loc: whatever wrote them was
+    followed by another launch. It changes nothing here, where a launch starts when the one before has ended.
+    """
     head_dim = weight.shape[0]
     check_sizes(ratio, head_dim)
     width = (4 if ratio == 4 else 2) * head_dim
@@ -1673,7 +1680,7 @@ def decode(
     if batch == 0:
         return
     if pooled is not None and ratio == 128 and batch <= 1024:
-        decode_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at)
+        decode_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at, plan_ready=plan_ready)
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,
             page_size=page_size, ratio=ratio, decode=True, after_pool=True, eps=eps, table=table, record=record, dialect=dialect,
@@ -1691,8 +1698,12 @@ def decode(
         **launch_options(tile),
     )
 
-def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
-    """The first half of a ratio-128 decode step; pooled rows by request, and the new rows to the state."""
+def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool", plan_ready=False):
+    """The first half of a ratio-128 decode step; pooled rows by request, and the new rows to the state.
+
+    plan_ready: a promise that no launch on the stream that may still run writes plan: whatever wrote them was
+    followed by another launch. It changes nothing here, where a launch starts when the one before has ended.
+    """
     head_dim = bias.shape[1]
     check_rows("state", state, 2 * head_dim)
     check_rows("source", source, 2 * head_dim)
@@ -1711,9 +1722,13 @@ def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
 def prefill(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, ratio, sines=None, pooled=None, eps=1e-6,
     bias_at="pool", table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="record",
-    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
+    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even", plan_ready=False,
 ):
-    """Groups of a compress plan to the cache; reads the state and keeps nothing in it."""
+    """Groups of a compress plan to the cache; reads the state and keeps nothing in it.
+
+    plan_ready: a promise that no launch on the stream that may still run writes plan and out_loc: whatever wrote them was
+    followed by another launch. It changes nothing here, where a launch starts when the one before has ended.
+    """
     head_dim = weight.shape[0]
     check_sizes(ratio, head_dim)
     width = (4 if ratio == 4 else 2) * head_dim
@@ -1725,7 +1740,7 @@ def prefill(
     if groups == 0:
         return
     if pooled is not None and ratio == 128 and groups <= 1024:
-        prefill_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at)
+        prefill_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at, plan_ready=plan_ready)
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,
             page_size=page_size, ratio=ratio, decode=False, after_pool=True, tokens=source.shape[0], eps=eps, table=table, record=record,
@@ -1744,8 +1759,12 @@ def prefill(
         **launch_options(tile),
     )
 
-def prefill_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
-    """The first half of a ratio-128 prefill step; pooled rows by plan entry."""
+def prefill_pool(*, state, source, plan, bias, pooled, bias_at="pool", plan_ready=False):
+    """The first half of a ratio-128 prefill step; pooled rows by plan entry.
+
+    plan_ready: a promise that no launch on the stream that may still run writes plan: whatever wrote them was
+    followed by another launch. It changes nothing here, where a launch starts when the one before has ended.
+    """
     head_dim = bias.shape[1]
     check_rows("state", state, 2 * head_dim)
     check_rows("source", source, 2 * head_dim)
@@ -1761,8 +1780,12 @@ def prefill_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
         **launch_options(tile),
     )
 
-def write(*, state, source, plan, bias, ratio, bias_at="pool"):
-    """Rows of a write plan to the state; after prefill, in a launch of its own."""
+def write(*, state, source, plan, bias, ratio, bias_at="pool", after_prefill=False):
+    """Rows of a write plan to the state; after prefill, in a launch of its own.
+
+    Pass `after_prefill` only if the launch before on the stream is of prefill; it changes nothing here,
+    where a launch starts when the one before has ended.
+    """
     head_dim = bias.shape[1]
     check_sizes(ratio, head_dim)
     width = (4 if ratio == 4 else 2) * head_dim
@@ -1773,7 +1796,8 @@ def write(*, state, source, plan, bias, ratio, bias_at="pool"):
         return
     write_row[(plan.shape[0],)](
         state, source, plan, bias, state.shape[0], source.shape[0], state.stride(0), source.stride(0),
-        D=head_dim, RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), **launch_options(write_rows_tile(head_dim)),
+        D=head_dim, RATIO=ratio, BIAS_AT=choose("bias_at", bias_at),
+        **launch_options(write_rows_tile(head_dim)),
     )
 
 def finish_pooled(

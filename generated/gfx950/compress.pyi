@@ -65,6 +65,7 @@ def decode(
     hadamard: Hadamard = "off",
     slot_zero: SlotZero = "ordinary",
     fp4_ties: Fp4Ties = "even",
+    plan_ready: Any = False,
 ) -> None:
     """One token per request; groups that it completes go to the cache, then its row to the state."""
 
@@ -76,6 +77,7 @@ def decode_pool(
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
     pooled: Any,  # f32 [batch, head_dim], out
     bias_at: BiasAt = "pool",
+    plan_ready: Any = False,
 ) -> None:
     """The first half of a ratio-128 decode step; pooled rows by request, and the new rows to the state."""
 
@@ -234,6 +236,7 @@ def prefill(
     hadamard: Hadamard = "off",
     slot_zero: SlotZero = "ordinary",
     fp4_ties: Fp4Ties = "even",
+    plan_ready: Any = False,
 ) -> None:
     """Groups of a compress plan to the cache; reads the state and keeps nothing in it."""
 
@@ -245,6 +248,7 @@ def prefill_pool(
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
     pooled: Any,  # f32 [groups, head_dim], out
     bias_at: BiasAt = "pool",
+    plan_ready: Any = False,
 ) -> None:
     """The first half of a ratio-128 prefill step; pooled rows by plan entry."""
 
@@ -256,5 +260,6 @@ def write(
     bias: Any,  # f32 [8 if ratio == 4 else 128, head_dim], in
     ratio: Any,
     bias_at: BiasAt = "pool",
+    after_prefill: Any = False,
 ) -> None:
     """Rows of a write plan to the state; after prefill, in a launch of its own."""

@@ -57,6 +57,16 @@ def await_launch_before():
         tl.extra.cuda.gdc_wait()
         tl.extra.cuda.gdc_launch_dependents()
 
+@triton.jit
+def release_launch_after():
+    """Let the launch after this one start. No memory access is moved across the call.
+
+    Alone it says nothing about what is written: the launch after waits for this one's end. It may only come before the
+    wait in a kernel whose predecessor is known to have waited.
+    """
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
+
 LOG2_E = tl.constexpr(1.4426950408889634)
 
 @triton.jit
@@ -353,11 +363,12 @@ def state_row(state, row, state_stride):
 @triton.jit
 def window_row(
     state, source, bias, row, in_state, from_state, exists, state_stride, source_row,
-    K: tl.constexpr, HALF: tl.constexpr, D: tl.constexpr, ORIGIN: tl.constexpr, BIAS_AT: tl.constexpr,
+    K: tl.constexpr, HALF: tl.constexpr, D: tl.constexpr, ORIGIN: tl.constexpr, BIAS_AT: tl.constexpr, HOLD: tl.constexpr,
 ):
     """Score with bias and value of window row K, float32 [D] each; (-inf, 0) where the row is masked.
 
     Masks compare with a limit, since a bound of D or 0 keeps accesses wide.
+    HOLD: the score comes without its bias, which is the third value returned.
     ORIGIN: the row comes from the `state`, from the `input`, or from the state where `from_state` holds (`either`).
     """
     dims = tl.arange(0, D)
@@ -365,7 +376,9 @@ def window_row(
     if ORIGIN == "input":
         given = dims < tl.where(exists, D, 0)
         value = tl.load(source_row + HALF * D + dims, mask=given, other=0.0).to(tl.float32)
-        score = tl.load(source_row + (2 + HALF) * D + dims, mask=given, other=float("-inf")).to(tl.float32) + offset
+        score = tl.load(source_row + (2 + HALF) * D + dims, mask=given, other=float("-inf")).to(tl.float32)
+        if not HOLD:
+            score = score + offset
     else:
         kept = state_row(state, row, state_stride)
         if (ORIGIN == "either") & (state.dtype == source.dtype):
@@ -384,11 +397,11 @@ def window_row(
             new_score = tl.load(source_row + (2 + HALF) * D + dims, mask=fresh, other=float("-inf"))
             value = tl.where(fresh, new_value, value)
             score = tl.where(fresh, new_score.to(tl.float32), score)
-        if BIAS_AT == "pool":
+        if (ORIGIN == "either") & (BIAS_AT == "save"):
+            offset = tl.where(from_state, 0.0, offset)
+        if ((BIAS_AT == "pool") | (ORIGIN == "either")) & (not HOLD):
             score = score + offset
-        elif ORIGIN == "either":
-            score = tl.where(from_state, score, score + offset)
-    return score, value
+    return score, value, offset
 
 @triton.jit
 def pool_four(
@@ -400,6 +413,8 @@ def pool_four(
     The first `buffered` rows are read from the state: rows 0-3 from page_before, 4-7 from page. Rows before
     position 0 are masked, as are pages outside the pool.
     """
+    # In prefill the release keeps all loads of a window in front of what uses them; in decode it costs more than it gains.
+    HOLD: tl.constexpr = not DECODE
     first = source + (ragged - 7).to(tl.int64) * source_stride
     pages = state_rows // 4
     known_before = (page_before >= 0) & (page_before < pages)
@@ -410,38 +425,48 @@ def pool_four(
     always = seq_len > 0
     ORIGIN: tl.constexpr = "state" if DECODE else "either"
     LAST: tl.constexpr = "input" if DECODE else "either"
-    score_0, value_0 = window_row(
+    score_0, value_0, offset_0 = window_row(
         state, source, bias, row_before + 0, known_before, buffered > 0, overlaps,
-        state_stride, first + 0 * source_stride, 0, 0, D, ORIGIN, BIAS_AT,
+        state_stride, first + 0 * source_stride, 0, 0, D, ORIGIN, BIAS_AT, HOLD,
     )
-    score_1, value_1 = window_row(
+    score_1, value_1, offset_1 = window_row(
         state, source, bias, row_before + 1, known_before, buffered > 1, overlaps,
-        state_stride, first + 1 * source_stride, 1, 0, D, ORIGIN, BIAS_AT,
+        state_stride, first + 1 * source_stride, 1, 0, D, ORIGIN, BIAS_AT, HOLD,
     )
-    score_2, value_2 = window_row(
+    score_2, value_2, offset_2 = window_row(
         state, source, bias, row_before + 2, known_before, buffered > 2, overlaps,
-        state_stride, first + 2 * source_stride, 2, 0, D, ORIGIN, BIAS_AT,
+        state_stride, first + 2 * source_stride, 2, 0, D, ORIGIN, BIAS_AT, HOLD,
     )
-    score_3, value_3 = window_row(
+    score_3, value_3, offset_3 = window_row(
         state, source, bias, row_before + 3, known_before, buffered > 3, overlaps,
-        state_stride, first + 3 * source_stride, 3, 0, D, ORIGIN, BIAS_AT,
+        state_stride, first + 3 * source_stride, 3, 0, D, ORIGIN, BIAS_AT, HOLD,
     )
-    score_4, value_4 = window_row(
+    score_4, value_4, offset_4 = window_row(
         state, source, bias, row + 0, known, buffered > 4, always,
-        state_stride, first + 4 * source_stride, 4, 1, D, ORIGIN, BIAS_AT,
+        state_stride, first + 4 * source_stride, 4, 1, D, ORIGIN, BIAS_AT, HOLD,
     )
-    score_5, value_5 = window_row(
+    score_5, value_5, offset_5 = window_row(
         state, source, bias, row + 1, known, buffered > 5, always,
-        state_stride, first + 5 * source_stride, 5, 1, D, ORIGIN, BIAS_AT,
+        state_stride, first + 5 * source_stride, 5, 1, D, ORIGIN, BIAS_AT, HOLD,
     )
-    score_6, value_6 = window_row(
+    score_6, value_6, offset_6 = window_row(
         state, source, bias, row + 2, known, buffered > 6, always,
-        state_stride, first + 6 * source_stride, 6, 1, D, ORIGIN, BIAS_AT,
+        state_stride, first + 6 * source_stride, 6, 1, D, ORIGIN, BIAS_AT, HOLD,
     )
-    score_7, value_7 = window_row(
+    score_7, value_7, offset_7 = window_row(
         state, source, bias, row + 3, known, buffered > 7, always,
-        state_stride, first + 7 * source_stride, 7, 1, D, LAST, BIAS_AT,
+        state_stride, first + 7 * source_stride, 7, 1, D, LAST, BIAS_AT, HOLD,
     )
+    if HOLD:
+        release_launch_after()
+        score_0 = score_0 + offset_0
+        score_1 = score_1 + offset_1
+        score_2 = score_2 + offset_2
+        score_3 = score_3 + offset_3
+        score_4 = score_4 + offset_4
+        score_5 = score_5 + offset_5
+        score_6 = score_6 + offset_6
+        score_7 = score_7 + offset_7
     largest = score_0
     largest = tl.maximum(largest, score_1)
     largest = tl.maximum(largest, score_2)
@@ -481,13 +506,14 @@ def pool_four(
 def pool_page(
     rows, stride, newest, bias, first_dim,
     D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
-    BIASED: tl.constexpr,
+    BIASED: tl.constexpr, HOLD: tl.constexpr,
 ):
     """Pool 128 rows `stride` apart, the last of which is `newest`, for DIMS dimensions from first_dim on: float32 [DIMS].
 
     No row is masked, which leaves little to do but load and add: the kernel is bound by memory only if it issues few
     instructions a row. ROWS rows are read at a time, UNROLL times before anything is computed; each keeps its own
     partial, so that nothing crosses lanes before the end. BIASED: all rows but the newest hold their bias.
+    HOLD: the loads of a tile stay in front of what uses them, and registers hold all of it.
     """
     dims = first_dim + tl.arange(0, DIMS)[None, :]
     lane = tl.arange(0, ROWS)[:, None]
@@ -515,11 +541,24 @@ def pool_page(
                 score = tl.where(is_newest, new_score, score)
             values = values + (value,)
             scores = scores + (score,)
+        offsets = ()
+        if HOLD:
+            for u in tl.static_range(UNROLL):
+                offset = 0.0
+                if not BIASED:
+                    offset = tl.load(bias + (start + u * ROWS + lane) * D + dims).to(tl.float32)
+                elif u == UNROLL - 1:
+                    offset = tl.load(bias + 127 * D + dims, mask=is_newest, other=0.0).to(tl.float32)
+                offsets = offsets + (offset,)
+            release_launch_after()
         joined = largest
         biased = ()
         for u in tl.static_range(UNROLL):
             score = scores[u]
-            if BIASED:
+            if HOLD:
+                if (not BIASED) | (u == UNROLL - 1):
+                    score += offsets[u]
+            elif BIASED:
                 if u == UNROLL - 1:
                     own = tl.load(bias + 127 * D + dims, mask=is_newest, other=0.0).to(tl.float32)
                     score += own
@@ -749,7 +788,7 @@ def completes_group(seq_len, RATIO: tl.constexpr):
 def pool_decode(
     state, source_row, bias, page, state_rows, state_stride, first_dim,
     D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
-    BIAS_AT: tl.constexpr,
+    BIAS_AT: tl.constexpr, HOLD: tl.constexpr,
 ):
     """Pool a ratio-128 window whose last row is `source_row`, the others a page of the state: float32 [DIMS].
 
@@ -758,7 +797,7 @@ def pool_decode(
     if (page >= 0) & (page < state_rows // 128):
         kept = state_row(state, page.to(tl.int64) * 128, state_stride)
         group = pool_page(
-            kept, state_stride, source_row, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT == "save"
+            kept, state_stride, source_row, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT == "save", HOLD
         )
     else:
         largest, total, weighted = fresh_partial(source_row, bias, 127, first_dim, D, DIMS)
@@ -772,14 +811,23 @@ def decode_row(
     RATIO: tl.constexpr, BIAS_AT: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
-    TIES: tl.constexpr,
+    TIES: tl.constexpr, HOLD: tl.constexpr, PLAN_READY: tl.constexpr,
 ):
-    """One request's new token: pool if it completes a group, then keep its row."""
-    await_launch_before()
+    """One request's new token: pool if it completes a group, then keep its row.
+
+    PLAN_READY: no launch that may still run writes plan or out_loc.
+    """
+    if not PLAN_READY:
+        await_launch_before()
     row = tl.program_id(0)
     entry = plan + row.to(tl.int64) * 4
     seq_len = tl.load(entry)
     target = tl.load(entry + 1).to(tl.int64)
+    if PLAN_READY:
+        before = tl.load(entry + 2)
+        page = tl.load(entry + 3)
+        slot = tl.load(out_loc + row, mask=row < locations, other=-1)
+        await_launch_before()
     source_row = source + row.to(tl.int64) * source_stride
     columns = tl.arange(0, 4 * D if RATIO == 4 else 2 * D)
     values = tl.load(source_row + columns)
@@ -789,17 +837,19 @@ def decode_row(
         if seq_len > 0:
             keep_columns(state, values, bias, target, columns, state_rows, state_stride, D, RATIO, BIAS_AT)
     if completes_group(seq_len, RATIO) & (row < locations):
-        slot = tl.load(out_loc + row)
-        page = tl.load(entry + 3)
+        if not PLAN_READY:
+            slot = tl.load(out_loc + row)
+            page = tl.load(entry + 3)
+            before = tl.load(entry + 2)
         if RATIO == 4:
             gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
             group = pool_four(
-                state, source, bias, seq_len, row, 7, tl.load(entry + 2), page, state_rows, state_stride, source_stride,
+                state, source, bias, seq_len, row, 7, before, page, state_rows, state_stride, source_stride,
                 D, True, BIAS_AT,
             )
         else:
             group = pool_decode(
-                state, source_row, bias, page, state_rows, state_stride, 0, D, D, ROWS, UNROLL, STAGES, BIAS_AT
+                state, source_row, bias, page, state_rows, state_stride, 0, D, D, ROWS, UNROLL, STAGES, BIAS_AT, HOLD
             )
             gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
         finish(
@@ -813,23 +863,26 @@ def decode_row(
 def decode_part(
     state, source, plan, bias, pooled, state_rows, state_stride, source_stride,
     D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
-    BIAS_AT: tl.constexpr,
+    BIAS_AT: tl.constexpr, HOLD: tl.constexpr, PLAN_READY: tl.constexpr,
 ):
     """As decode_row for DIMS dimensions of a ratio-128 row, up to the pooled row: for few requests."""
-    await_launch_before()
+    if not PLAN_READY:
+        await_launch_before()
     row = tl.program_id(0)
     first_dim = tl.program_id(1) * DIMS
     entry = plan + row.to(tl.int64) * 4
     seq_len = tl.load(entry)
     target = tl.load(entry + 1).to(tl.int64)
     page = tl.load(entry + 3)
+    if PLAN_READY:
+        await_launch_before()
     source_row = source + row.to(tl.int64) * source_stride
     dims = first_dim + tl.arange(0, DIMS)
     values = tl.load(source_row + dims)
     scores = tl.load(source_row + D + dims)
     if completes_group(seq_len, 128):
         group = pool_decode(
-            state, source_row, bias, page, state_rows, state_stride, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT
+            state, source_row, bias, page, state_rows, state_stride, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT, HOLD
         )
         tl.store(pooled + row.to(tl.int64) * D + dims, group)
     if seq_len > 0:
@@ -850,13 +903,13 @@ def plan_entry(plan, row, tokens):
 def pool_prefill(
     state, source, bias, ragged, buffered, page, state_rows, state_stride, source_stride, first_dim,
     D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
-    BIAS_AT: tl.constexpr,
+    BIAS_AT: tl.constexpr, HOLD: tl.constexpr,
 ):
     """Pool a ratio-128 window that ends at input row `ragged`, its first `buffered` rows from the state: float32 [DIMS]."""
     if buffered == 0:
         first = source + (ragged - 127).to(tl.int64) * source_stride
         last = source + ragged.to(tl.int64) * source_stride
-        group = pool_page(first, source_stride, last, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, False)
+        group = pool_page(first, source_stride, last, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, False, HOLD)
     else:
         largest, total, weighted = pool_many(
             state, source, bias, buffered, 127, ragged, page, state_rows, state_stride, source_stride, first_dim,
@@ -872,17 +925,21 @@ def prefill_row(
     RATIO: tl.constexpr, BIAS_AT: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
     D: tl.constexpr, TABLE: tl.constexpr, HADAMARD: tl.constexpr, RECORD: tl.constexpr, DIALECT: tl.constexpr,
     LIMIT: tl.constexpr, FLOOR: tl.constexpr, FLOOR_OF_SCALE: tl.constexpr, SOURCE: tl.constexpr, FIRST_SLOT: tl.constexpr,
-    TIES: tl.constexpr,
+    TIES: tl.constexpr, HOLD: tl.constexpr, PLAN_READY: tl.constexpr,
 ):
     """One entry of a compress plan, down to the cache; reads the ring and writes none of it."""
-    await_launch_before()
+    if not PLAN_READY:
+        await_launch_before()
     row = tl.program_id(0)
     valid, seq_len, ragged, buffered = plan_entry(plan, row, tokens)
     page_before = tl.load(plan + row.to(tl.int64) * 4 + 2)
     page = tl.load(plan + row.to(tl.int64) * 4 + 3)
+    if PLAN_READY:
+        await_launch_before()
     if valid & (ragged < locations):
         slot = tl.load(out_loc + ragged)
         if RATIO == 4:
+            gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
             group = pool_four(
                 state, source, bias, seq_len, ragged, buffered, page_before, page, state_rows, state_stride,
                 source_stride, D, False, BIAS_AT,
@@ -890,10 +947,10 @@ def prefill_row(
         else:
             group = pool_prefill(
                 state, source, bias, ragged, buffered, page, state_rows, state_stride, source_stride, 0,
-                D, D, ROWS, UNROLL, STAGES, BIAS_AT,
+                D, D, ROWS, UNROLL, STAGES, BIAS_AT, HOLD,
             )
-        # Not before pooling: registers decide how many programs run at once here.
-        gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
+        if RATIO == 128:
+            gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
         finish(
             group, gain, cosine, sine, eps, slot, cache, pages, page_size, page_stride, D, TABLE, HADAMARD, RECORD, DIALECT, LIMIT, FLOOR, FLOOR_OF_SCALE, SOURCE, FIRST_SLOT, TIES,
         )
@@ -902,34 +959,50 @@ def prefill_row(
 def prefill_part(
     state, source, plan, bias, pooled, state_rows, tokens, state_stride, source_stride,
     D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
-    BIAS_AT: tl.constexpr,
+    BIAS_AT: tl.constexpr, HOLD: tl.constexpr, PLAN_READY: tl.constexpr,
 ):
     """As prefill_row for DIMS dimensions of a ratio-128 row, up to the pooled row: for few groups."""
-    await_launch_before()
+    if not PLAN_READY:
+        await_launch_before()
     row = tl.program_id(0)
     first_dim = tl.program_id(1) * DIMS
     valid, seq_len, ragged, buffered = plan_entry(plan, row, tokens)
     page = tl.load(plan + row.to(tl.int64) * 4 + 3)
+    if PLAN_READY:
+        await_launch_before()
     if valid:
         group = pool_prefill(
             state, source, bias, ragged, buffered, page, state_rows, state_stride, source_stride, first_dim,
-            D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT,
+            D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT, HOLD,
         )
         tl.store(pooled + row.to(tl.int64) * D + first_dim + tl.arange(0, DIMS), group)
 
 @triton.jit(do_not_specialize=("state_rows", "tokens", "locations", "pages", "page_size"))
 def write_row(
     state, source, plan, bias, state_rows, tokens, state_stride, source_stride,
-    D: tl.constexpr, RATIO: tl.constexpr, BIAS_AT: tl.constexpr,
+    D: tl.constexpr, RATIO: tl.constexpr, BIAS_AT: tl.constexpr, AFTER_PREFILL: tl.constexpr,
 ):
-    """One entry of a write plan: keep input row `ragged`."""
-    await_launch_before()
+    """One entry of a write plan: keep input row `ragged`.
+
+    AFTER_PREFILL: the launch before is this module's prefill, which waited for what came before it: plan and input are
+    there, and only the state must not be written while it runs.
+    """
+    if AFTER_PREFILL:
+        release_launch_after()
+    else:
+        await_launch_before()
     entry = plan + tl.program_id(0).to(tl.int64) * 2
     ragged = tl.load(entry)
     target = tl.load(entry + 1).to(tl.int64)
-    if (ragged >= 0) & (ragged < tokens):
-        columns = tl.arange(0, 4 * D if RATIO == 4 else 2 * D)
-        values = tl.load(source + ragged.to(tl.int64) * source_stride + columns)
+    columns = tl.arange(0, 4 * D if RATIO == 4 else 2 * D)
+    source_row = source + ragged.to(tl.int64) * source_stride
+    known = (ragged >= 0) & (ragged < tokens)
+    if AFTER_PREFILL:
+        values = tl.load(source_row + columns, mask=columns < tl.where(known, 4 * D, 0), other=0.0)
+        await_launch_before()
+    if known:
+        if not AFTER_PREFILL:
+            values = tl.load(source_row + columns)
         keep_columns(state, values, bias, target, columns, state_rows, state_stride, D, RATIO, BIAS_AT)
 
 @triton.jit(do_not_specialize=("state_rows", "tokens", "locations", "pages", "page_size"))
@@ -944,10 +1017,12 @@ def finish_row(
     """The second half on its own: pooled rows to the cache; without TRANSFORM they are only quantised and stored.
 
     AFTER_POOL: the launch before is this module's pooling. It waited for what came before it and writes nothing that
-    is read here but pooled rows, so that all else can be read while it still runs.
+    is read here but pooled rows, so that all else can be read while it still runs, and the launch after can start.
     """
     row = tl.program_id(0)
-    if not AFTER_POOL:
+    if AFTER_POOL:
+        release_launch_after()
+    else:
         await_launch_before()
     if DECODE:
         seq_len = tl.load(plan + row.to(tl.int64) * 4)
@@ -1388,87 +1463,92 @@ MULTIPLES_OF_16 = (
 AHEAD_OF_TIME = (
     (
         "decode_row", "decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1, "HOLD": False, "PLAN_READY": False},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
         "prefill_row", "prefill",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1, "HOLD": False, "PLAN_READY": False},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
         "write_row", "write",
-        {"RATIO": 4, "BIAS_AT": "pool", "D": 512},
+        {"RATIO": 4, "BIAS_AT": "pool", "AFTER_PREFILL": False, "D": 512},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
         "decode_row", "decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1, "HOLD": False, "PLAN_READY": False},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
         "prefill_row", "prefill",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 128, "HADAMARD": True, "RECORD": "idx_fp8_132", "RATIO": 4, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 1, "STAGES": 1, "HOLD": False, "PLAN_READY": False},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
         "write_row", "write",
-        {"RATIO": 4, "BIAS_AT": "pool", "D": 128},
+        {"RATIO": 4, "BIAS_AT": "pool", "AFTER_PREFILL": False, "D": 128},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
         "decode_row", "decode",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 1, "UNROLL": 4, "STAGES": 2},
-        {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": False, "launch_pdl": True},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 2, "UNROLL": 8, "STAGES": 1, "HOLD": True, "PLAN_READY": False},
+        {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
         "prefill_row", "prefill",
-        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 2, "UNROLL": 4, "STAGES": 1},
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "RATIO": 128, "BIAS_AT": "pool", "ROWS": 2, "UNROLL": 4, "STAGES": 1, "HOLD": False, "PLAN_READY": False},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
         "write_row", "write",
-        {"RATIO": 128, "BIAS_AT": "pool", "D": 512},
+        {"RATIO": 128, "BIAS_AT": "pool", "AFTER_PREFILL": False, "D": 512},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
         "decode_part", "decode_pool",
-        {"D": 512, "BIAS_AT": "pool", "DIMS": 16, "ROWS": 32, "UNROLL": 4, "STAGES": 1},
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 16, "ROWS": 32, "UNROLL": 4, "STAGES": 1, "HOLD": True, "PLAN_READY": False},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
     (
         "decode_part", "decode_pool",
-        {"D": 512, "BIAS_AT": "pool", "DIMS": 32, "ROWS": 16, "UNROLL": 8, "STAGES": 1},
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 32, "ROWS": 16, "UNROLL": 8, "STAGES": 1, "HOLD": True, "PLAN_READY": False},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
     (
         "decode_part", "decode_pool",
-        {"D": 512, "BIAS_AT": "pool", "DIMS": 32, "ROWS": 8, "UNROLL": 8, "STAGES": 1},
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 4, "UNROLL": 8, "STAGES": 1, "HOLD": True, "PLAN_READY": False},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
     (
         "decode_part", "decode_pool",
-        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 4, "UNROLL": 8, "STAGES": 1},
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 4, "UNROLL": 8, "STAGES": 1, "HOLD": False, "PLAN_READY": False},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
     (
         "prefill_part", "prefill_pool",
-        {"D": 512, "BIAS_AT": "pool", "DIMS": 32, "ROWS": 16, "UNROLL": 8, "STAGES": 1},
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 32, "ROWS": 16, "UNROLL": 8, "STAGES": 1, "HOLD": True, "PLAN_READY": False},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
     (
         "prefill_part", "prefill_pool",
-        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 4, "UNROLL": 8, "STAGES": 1},
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 4, "UNROLL": 8, "STAGES": 1, "HOLD": True, "PLAN_READY": False},
+        {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
+    ),
+    (
+        "prefill_part", "prefill_pool",
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 4, "UNROLL": 8, "STAGES": 1, "HOLD": False, "PLAN_READY": False},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
@@ -1576,18 +1656,18 @@ def decode_four_tile(head_dim):
 def decode_many_tile(head_dim, batch):
     """Tile of decode_many by shape."""
     if head_dim > 128:
-        return {"lane_elements": 4, "num_stages": 2, "num_warps": 4, "unroll": 4}
-    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
+        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "release": 2, "unroll": 8}
+    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "release": 1, "unroll": 4}
 
 def decode_split_tile(head_dim, batch):
     """Tile of decode_split by shape."""
-    if batch <= 16:
-        return {"dims": 16, "lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
+    if batch <= 4:
+        return {"dims": 16, "lane_elements": 4, "num_stages": 1, "num_warps": 4, "release": 2, "unroll": 4}
     if batch <= 48:
-        return {"dims": 32, "lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 8}
+        return {"dims": 32, "lane_elements": 4, "num_stages": 1, "num_warps": 4, "release": 2, "unroll": 8}
     if batch <= 80:
-        return {"dims": 32, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
-    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
+        return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "release": 2, "unroll": 8}
+    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "release": 1, "unroll": 8}
 
 def prefill_four_tile(head_dim):
     """Tile of prefill_four by shape."""
@@ -1598,14 +1678,16 @@ def prefill_four_tile(head_dim):
 def prefill_many_tile(head_dim, groups):
     """Tile of prefill_many by shape."""
     if head_dim > 128:
-        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "unroll": 4}
-    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 4}
+        return {"lane_elements": 4, "num_stages": 1, "num_warps": 8, "release": 1, "unroll": 4}
+    return {"lane_elements": 4, "num_stages": 1, "num_warps": 4, "release": 1, "unroll": 4}
 
 def prefill_split_tile(head_dim, groups):
     """Tile of prefill_split by shape."""
     if groups <= 16:
-        return {"dims": 32, "lane_elements": 4, "num_stages": 1, "num_warps": 4, "unroll": 8}
-    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "unroll": 8}
+        return {"dims": 32, "lane_elements": 4, "num_stages": 1, "num_warps": 4, "release": 2, "unroll": 8}
+    if groups <= 80:
+        return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "release": 2, "unroll": 8}
+    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "release": 1, "unroll": 8}
 
 def write_rows_tile(head_dim):
     """Tile of write_rows by shape."""
@@ -1720,9 +1802,13 @@ def rows_at_once(tile, dims):
 def decode(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, ratio, sines=None, pooled=None, eps=1e-6,
     bias_at="pool", table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="record",
-    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
+    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even", plan_ready=False,
 ):
-    """One token per request; groups that it completes go to the cache, then its row to the state."""
+    """One token per request; groups that it completes go to the cache, then its row to the state.
+
+    plan_ready: a promise that no launch on the stream that may still run writes plan and out_loc: whatever wrote them was
+    followed by a launch without programmatic dependence, or ended long before. They are read while the launch before runs.
+    """
     head_dim = weight.shape[0]
     check_sizes(ratio, head_dim)
     width = (4 if ratio == 4 else 2) * head_dim
@@ -1733,8 +1819,8 @@ def decode(
     batch = plan.shape[0]
     if batch == 0:
         return
-    if pooled is not None and ratio == 128 and batch <= 1024:
-        decode_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at)
+    if pooled is not None and ratio == 128 and batch <= 256:
+        decode_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at, plan_ready=plan_ready)
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,
             page_size=page_size, ratio=ratio, decode=True, after_pool=True, eps=eps, table=table, record=record, dialect=dialect,
@@ -1747,13 +1833,17 @@ def decode(
         state, source, plan, bias, weight, cosines, sines, out_loc, cache, weight if pooled is None else pooled, eps,
         state.shape[0], out_loc.shape[0], cache.shape[0], page_size, state.stride(0), source.stride(0),
         cosines.stride(0), cache.stride(0), RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), ROWS=rows_at_once(tile, head_dim),
-        UNROLL=tile["unroll"], STAGES=tile["num_stages"],
+        UNROLL=tile["unroll"], STAGES=tile["num_stages"], HOLD=tile.get("release") == 2, PLAN_READY=bool(plan_ready),
         **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero, fp4_ties),
         **launch_options(tile),
     )
 
-def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
-    """The first half of a ratio-128 decode step; pooled rows by request, and the new rows to the state."""
+def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool", plan_ready=False):
+    """The first half of a ratio-128 decode step; pooled rows by request, and the new rows to the state.
+
+    plan_ready: a promise that no launch on the stream that may still run writes plan: whatever wrote them was
+    followed by a launch without programmatic dependence, or ended long before. They are read while the launch before runs.
+    """
     head_dim = bias.shape[1]
     check_rows("state", state, 2 * head_dim)
     check_rows("source", source, 2 * head_dim)
@@ -1765,16 +1855,20 @@ def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
     decode_part[(plan.shape[0], head_dim // tile["dims"])](
         state, source, plan, bias, pooled, state.shape[0], state.stride(0), source.stride(0),
         D=head_dim, DIMS=tile["dims"], ROWS=rows_at_once(tile, tile["dims"]), UNROLL=tile["unroll"],
-        STAGES=tile["num_stages"], BIAS_AT=choose("bias_at", bias_at),
+        STAGES=tile["num_stages"], BIAS_AT=choose("bias_at", bias_at), HOLD=tile.get("release") == 2, PLAN_READY=bool(plan_ready),
         **launch_options(tile),
     )
 
 def prefill(
     *, state, source, plan, bias, weight, cosines, out_loc, cache, page_size, ratio, sines=None, pooled=None, eps=1e-6,
     bias_at="pool", table="interleaved", record=None, dialect="e4m3fn", fp8_max="writer", floor="record",
-    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even",
+    quant_source="bf16", hadamard="off", slot_zero="ordinary", fp4_ties="even", plan_ready=False,
 ):
-    """Groups of a compress plan to the cache; reads the state and keeps nothing in it."""
+    """Groups of a compress plan to the cache; reads the state and keeps nothing in it.
+
+    plan_ready: a promise that no launch on the stream that may still run writes plan and out_loc: whatever wrote them was
+    followed by a launch without programmatic dependence, or ended long before. They are read while the launch before runs.
+    """
     head_dim = weight.shape[0]
     check_sizes(ratio, head_dim)
     width = (4 if ratio == 4 else 2) * head_dim
@@ -1786,7 +1880,7 @@ def prefill(
     if groups == 0:
         return
     if pooled is not None and ratio == 128 and groups <= 1024:
-        prefill_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at)
+        prefill_pool(state=state, source=source, plan=plan, bias=bias, pooled=pooled, bias_at=bias_at, plan_ready=plan_ready)
         finish_pooled(
             pooled=pooled, plan=plan, weight=weight, cosines=cosines, sines=sines, out_loc=out_loc, cache=cache,
             page_size=page_size, ratio=ratio, decode=False, after_pool=True, tokens=source.shape[0], eps=eps, table=table, record=record,
@@ -1800,13 +1894,17 @@ def prefill(
         state, source, plan, bias, weight, cosines, sines, out_loc, cache, weight if pooled is None else pooled, eps,
         state.shape[0], source.shape[0], out_loc.shape[0], cache.shape[0], page_size, state.stride(0), source.stride(0), cosines.stride(0),
         cache.stride(0), RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), ROWS=rows_at_once(tile, head_dim),
-        UNROLL=tile["unroll"], STAGES=tile["num_stages"],
+        UNROLL=tile["unroll"], STAGES=tile["num_stages"], HOLD=tile.get("release") == 2, PLAN_READY=bool(plan_ready),
         **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero, fp4_ties),
         **launch_options(tile),
     )
 
-def prefill_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
-    """The first half of a ratio-128 prefill step; pooled rows by plan entry."""
+def prefill_pool(*, state, source, plan, bias, pooled, bias_at="pool", plan_ready=False):
+    """The first half of a ratio-128 prefill step; pooled rows by plan entry.
+
+    plan_ready: a promise that no launch on the stream that may still run writes plan: whatever wrote them was
+    followed by a launch without programmatic dependence, or ended long before. They are read while the launch before runs.
+    """
     head_dim = bias.shape[1]
     check_rows("state", state, 2 * head_dim)
     check_rows("source", source, 2 * head_dim)
@@ -1818,12 +1916,15 @@ def prefill_pool(*, state, source, plan, bias, pooled, bias_at="pool"):
     prefill_part[(plan.shape[0], head_dim // tile["dims"])](
         state, source, plan, bias, pooled, state.shape[0], source.shape[0], state.stride(0), source.stride(0),
         D=head_dim, DIMS=tile["dims"], ROWS=rows_at_once(tile, tile["dims"]), UNROLL=tile["unroll"],
-        STAGES=tile["num_stages"], BIAS_AT=choose("bias_at", bias_at),
+        STAGES=tile["num_stages"], BIAS_AT=choose("bias_at", bias_at), HOLD=tile.get("release") == 2, PLAN_READY=bool(plan_ready),
         **launch_options(tile),
     )
 
-def write(*, state, source, plan, bias, ratio, bias_at="pool"):
-    """Rows of a write plan to the state; after prefill, in a launch of its own."""
+def write(*, state, source, plan, bias, ratio, bias_at="pool", after_prefill=False):
+    """Rows of a write plan to the state; after prefill, in a launch of its own.
+
+    Pass `after_prefill` only if the launch before on the stream is of prefill.
+    """
     head_dim = bias.shape[1]
     check_sizes(ratio, head_dim)
     width = (4 if ratio == 4 else 2) * head_dim
@@ -1834,7 +1935,8 @@ def write(*, state, source, plan, bias, ratio, bias_at="pool"):
         return
     write_row[(plan.shape[0],)](
         state, source, plan, bias, state.shape[0], source.shape[0], state.stride(0), source.stride(0),
-        D=head_dim, RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), **launch_options(write_rows_tile(head_dim)),
+        D=head_dim, RATIO=ratio, BIAS_AT=choose("bias_at", bias_at), AFTER_PREFILL=bool(after_prefill),
+        **launch_options(write_rows_tile(head_dim)),
     )
 
 def finish_pooled(

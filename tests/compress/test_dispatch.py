@@ -46,8 +46,8 @@ def arguments(rows: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("op", ["decode", "prefill"])
 def test_few_rows_are_shared_if_a_buffer_is_given(monkeypatch: pytest.MonkeyPatch, op: str) -> None:
-    """Two launches up to `split_rows`, the second told that it follows pooling; else one."""
-    most = plan("sm_90").constants["split_rows"]
+    """Two launches up to `split_rows`, in decode `split_requests`, the second told what it follows; else one."""
+    most = plan("sm_90").constants["split_requests" if op == "decode" else "split_rows"]
     halves, whole = [f"{op}_pool", "finish_pooled"], [f"{op}_row"]
     for rows, buffer, expected in ((1, True, halves), (most, True, halves), (most + 1, True, whole), (1, False, whole)):
         recorder = Recorder(monkeypatch, *halves, *whole)
@@ -58,7 +58,7 @@ def test_few_rows_are_shared_if_a_buffer_is_given(monkeypatch: pytest.MonkeyPatc
             assert recorder.constants["finish_pooled"]["after_pool"] is True
 
 
-@pytest.mark.parametrize("rows", [1, 16, 17, 48, 49, 80, 81, 1024])
+@pytest.mark.parametrize("rows", [1, 4, 5, 48, 49, 80, 81, 256, 1024])
 def test_the_tile_of_few_rows_covers_every_dimension(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     recorder = Recorder(monkeypatch, "decode_part")
     given = {name: value for name, value in arguments(rows).items() if name in ("state", "source", "plan", "bias")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -22,6 +23,7 @@ FAMILIES = {"gather_dequant": gather, "compress": compress}
 WITH, WITHOUT = "sm_90", ("sm_89", "gfx950", "gfx1201")
 _ACCESS = re.compile(r"\b(?:ld|st|atom|red)\.(?:\w+\.)*?global\b|\bcp\.async\b")
 _WAIT = re.compile(r"\bgriddepcontrol\.wait\b")
+_RELEASE = re.compile(r"\bgriddepcontrol\.launch_dependents\b")
 
 
 @lru_cache
@@ -70,6 +72,67 @@ def test_the_half_behind_pooling_waits_before_it_reads_pooled_rows() -> None:
     assert loads and min(loads) > wait.start()
 
 
+def promised(function: str, **constants: int) -> tuple[str, Mapping[str, str]]:
+    """PTX of a compress kernel under promises, and the registers that hold its pointer parameters."""
+    need_module("triton")
+    chosen = compress.plan(WITH)
+    requests = triton_requests(chosen, render_triton(chosen), compress.module(WITH))
+    kernel = next(request for request in requests if request.function == function)
+    assert constants.keys() <= kernel.constexprs.keys()
+    kernel = replace(kernel, constexprs={**kernel.constexprs, **constants})
+    (finished,) = compile_triton_many([(kernel, record(WITH))], jobs=1)
+    assert finished.value is not None, finished.error
+    assembly = finished.value.code.assembly or ""
+    body = assembly[assembly.index(".entry") :]
+    found = {}
+    for position, (name, kind) in enumerate(kernel.signature.items()):
+        register = re.search(rf"ld\.param\.b64\s+(%rd\d+), \[{function}_param_{position}\]", body)
+        if kind.startswith("*") and register is not None:
+            found[name] = register[1]
+    return body, found
+
+
+@pytest.mark.parametrize(
+    ("function", "promise", "ready"),
+    [
+        ("decode_row", "PLAN_READY", {"plan", "out_loc"}),
+        ("decode_part", "PLAN_READY", {"plan"}),
+        ("prefill_row", "PLAN_READY", {"plan"}),
+        ("prefill_part", "PLAN_READY", {"plan"}),
+        ("write_row", "AFTER_PREFILL", {"plan", "source"}),
+    ],
+)
+def test_what_a_promise_moves_in_front_of_the_wait(function: str, promise: str, ready: set[str]) -> None:
+    """Reads of what the promise names, and nothing else: no other read, no write, and no way past the wait."""
+    body, pointers = promised(function, **{promise: True})
+    wait = _WAIT.search(body)
+    assert wait is not None and not re.search(r"\b(?:st|atom|red)\.(?:\w+\.)*?global\b", body[: wait.start()])
+    assert re.search(r"^\s*(?:@\S+\s+)?(?:bra|ret)\b", body[: wait.start()], re.MULTILINE) is None
+    first = {name: min(_loads_from(body, pointer), default=len(body)) for name, pointer in pointers.items()}
+    assert {name for name, place in first.items() if place < wait.start()} == ready
+
+
+def test_where_the_launch_after_is_released() -> None:
+    """Before the wait only behind pooling and prefill, which waited; else behind it."""
+    found = {name: body[body.index(".entry") :] for name, body in assemblies("compress").items()}
+    found["write_row"], _ = promised("write_row", AFTER_PREFILL=True)
+    at_once = {name for name, body in found.items() if _RELEASE.search(body).start() < _WAIT.search(body).start()}  # type: ignore[union-attr]
+    assert at_once == {"finish_row", "write_row"}
+
+
+@pytest.mark.parametrize("function", ["decode_part", "prefill_part"])
+def test_held_loads_stand_in_front_of_what_uses_them(function: str) -> None:
+    """All loads of a tile, three a step of the unrolled loop, then the release, then the first weight."""
+    tile = {"DIMS": 32, "ROWS": 16, "UNROLL": 8}
+    body, _ = promised(function, HOLD=True, **tile)
+    held = [release.start() for release in _RELEASE.finditer(body)][-1]
+    tile_loads = [load.start() for load in _ACCESS.finditer(body[:held])][-3 * tile["UNROLL"] :]
+    assert not re.search(r"\bex2\.|\bst\.\S*global", body[tile_loads[0] : held])
+    assert not re.search(r"\bld\.\S*global", body[held : held + body[held:].index("ex2.")])
+    plain, _ = promised(function, HOLD=False, **tile)
+    assert len(_RELEASE.findall(plain)) == 1
+
+
 def _loads_from(body: str, pointer: str) -> list[int]:
     """Positions of global loads whose address is computed from a register, however many steps later."""
     tainted = {pointer}
@@ -104,7 +167,7 @@ def test_every_launch_asks_for_it_and_offline_builds_too(family: str) -> None:
 @pytest.mark.parametrize("target", WITHOUT)
 def test_other_targets_hold_no_trace_of_it(family: str, target: str) -> None:
     text = render_triton(FAMILIES[family].plan(target)).text
-    assert not re.search(r"gdc_|pdl|DEPENDENT|await_launch|AFTER_POOL", text)
+    assert not re.search(r"gdc_|pdl|DEPENDENT|await_launch|AFTER_P|PLAN_READY|HOLD|release_launch", text)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
