@@ -105,27 +105,45 @@ def sink_factor(lse, sink):
     return tl.where(distance > 0, small, 1.0) / (1.0 + small)
 
 @triton.jit
-def load_queries(q, token, heads, head, q_token_stride, q_head_stride, BLOCK_H: tl.constexpr):
-    """bf16 [BLOCK_H, 512] of one token, zeros past the last head."""
-    row = q + token.to(tl.int64) * q_token_stride + head.to(tl.int64) * q_head_stride
-    return tl.load(row[:, None] + tl.arange(0, 512)[None, :], mask=(head < heads)[:, None], other=0.0)
+def load_queries(
+    q, token, heads, head, q_token_stride, q_head_stride,
+    BLOCK_H: tl.constexpr, SLICE: tl.constexpr, SLICES: tl.constexpr,
+):
+    """bf16 [BLOCK_H, 512 // SLICES], a slice of the columns of one token, zeros past the last head."""
+    row = q + token.to(tl.int64) * q_token_stride + head.to(tl.int64) * q_head_stride + SLICE * (512 // SLICES)
+    column = tl.arange(0, 512 // SLICES)
+    return tl.load(row[:, None] + column[None, :], mask=(head < heads)[:, None], other=0.0)
 
 @triton.jit
-def attend_block(queries, tile, valid, result, maximum, total, scale, SWAP: tl.constexpr):
-    """One block of keys: result [BLOCK_H, 512], or its transpose with SWAP, and the softmax state."""
+def weigh(queries, tile, valid, maximum, total, scale, SWAP: tl.constexpr):
+    """Logits of one block of keys, and what softmax_block makes of them; weights in bf16."""
     if SWAP:
-        logits = tl.dot(tile, tl.trans(queries))
-        weights, decay, maximum, total = softmax_block(logits, valid, maximum, total, scale, SWAP)
-        result = tl.dot(tl.trans(tile), weights.to(tl.bfloat16), result * decay[None, :])
+        logits = tl.dot(tile[0], tl.trans(queries[0]))
     else:
-        logits = tl.dot(queries, tl.trans(tile))
-        weights, decay, maximum, total = softmax_block(logits, valid, maximum, total, scale, SWAP)
-        result = tl.dot(weights.to(tl.bfloat16), tile, result * decay[:, None])
-    return result, maximum, total
+        logits = tl.dot(queries[0], tl.trans(tile[0]))
+    weights, decay, maximum, total = softmax_block(logits, valid, maximum, total, scale, SWAP)
+    return weights.to(tl.bfloat16), decay, maximum, total
+
+@triton.jit
+def attend_block(
+    queries, tile, valid, result, maximum, total, scale, SWAP: tl.constexpr
+):
+    """One block of keys: the softmax state and result [BLOCK_H, columns], or its transpose with SWAP, by slices.
+
+    queries, tile and result are tuples, a slice of the columns each.
+    """
+    weights, decay, maximum, total = weigh(queries, tile, valid, maximum, total, scale, SWAP)
+    added = ()
+    for piece in tl.static_range(len(tile)):
+        if SWAP:
+            added = added + (tl.dot(tl.trans(tile[piece]), weights, result[piece] * decay[None, :]),)
+        else:
+            added = added + (tl.dot(weights, tile[piece], result[piece] * decay[:, None]),)
+    return added, maximum, total
 
 @triton.jit
 def finished(result, maximum, total, scale, sink, head, inside, HAS_SINK: tl.constexpr, SWAP: tl.constexpr):
-    """Normalised result [BLOCK_H, 512] and public log-sum-exp; rows without a key are zero and +inf."""
+    """Normalised result [BLOCK_H, columns] and public log-sum-exp; rows without a key are zero and +inf."""
     empty = total == 0.0
     lse = maximum * scale + tl.log(total)
     factor = 1.0 / total
@@ -156,6 +174,7 @@ def attend_scopes(
 
     REDUCE: `none` writes results; `kernel` leaves parts for merge_parts; `last_arriver` merges them itself.
     """
+    SLICES: tl.constexpr = 1
     head_blocks = tl.cdiv(heads, BLOCK_H)
     program = tl.program_id(0)
     part = tl.program_id(1)
@@ -182,11 +201,15 @@ def attend_scopes(
     first = all_blocks * part // parts
     last = all_blocks * (part + 1) // parts
 
-    block_queries = load_queries(q, token, heads, head, q_token_stride, q_head_stride, BLOCK_H)
-    if SWAP:
-        result = tl.zeros([512, BLOCK_H], tl.float32)
-    else:
-        result = tl.zeros([BLOCK_H, 512], tl.float32)
+    block_queries = ()
+    result = ()
+    for piece in tl.static_range(SLICES):
+        some = load_queries(q, token, heads, head, q_token_stride, q_head_stride, BLOCK_H, piece, SLICES)
+        block_queries = block_queries + (some,)
+        if SWAP:
+            result = result + (tl.zeros([512 // SLICES, BLOCK_H], tl.float32),)
+        else:
+            result = result + (tl.zeros([BLOCK_H, 512 // SLICES], tl.float32),)
     maximum = tl.full([BLOCK_H], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_H], tl.float32)
     for block in range(first, last):
@@ -217,29 +240,37 @@ def attend_scopes(
         base = pool + page.to(tl.int64) * stride
         data = base + place.to(tl.int64) * 576
         scale_row = base + page_rows * 576 + place.to(tl.int64) * 8
-        tile = load_tile(data, scale_row, valid, bias, DIALECT, NATIVE, BLOCK_N)
-        result, maximum, total = attend_block(block_queries, tile, valid, result, maximum, total, scale, SWAP)
+        tile = (load_tile(data, scale_row, valid, bias, DIALECT, NATIVE, BLOCK_N),)
+        result, maximum, total = attend_block(
+            block_queries, tile, valid, result, maximum, total, scale, SWAP
+        )
 
     real = head < heads
-    column = tl.arange(0, 512)
+    column = tl.arange(0, 512 // SLICES)
     if REDUCE == "none":
-        result, block_lse, empty = finished(result, maximum, total, scale, sink, head, real, HAS_SINK, SWAP)
-        tl.store(lse + token * lse_token_stride + head.to(tl.int64) * lse_head_stride, block_lse, mask=real)
         row_out = out + token * out_token_stride + head.to(tl.int64) * out_head_stride
-        written = real[:, None] & (column < value_width)[None, :]
-        tl.store(row_out[:, None] + column[None, :], result.to(tl.bfloat16), mask=written)
+        for piece in tl.static_range(SLICES):
+            values, block_lse, empty = finished(
+                result[piece], maximum, total, scale, sink, head, real, HAS_SINK, SWAP
+            )
+            place = piece * (512 // SLICES) + column
+            written = real[:, None] & (place < value_width)[None, :]
+            tl.store(row_out[:, None] + place[None, :], values.to(tl.bfloat16), mask=written)
+        tl.store(lse + token * lse_token_stride + head.to(tl.int64) * lse_head_stride, block_lse, mask=real)
     else:
-        result, block_lse, empty = finished(
-            result, maximum, total, scale, sink, head, real, False, SWAP
-        )
         state = (token * parts + part) * heads + head
+        for piece in tl.static_range(SLICES):
+            values, block_lse, empty = finished(
+                result[piece], maximum, total, scale, sink, head, real, False, SWAP
+            )
+            place = piece * (512 // SLICES) + column
+            # Nothing reads the result of a part without keys.
+            tl.store(
+                part_results + state[:, None] * 512 + place[None, :],
+                values,
+                mask=(real & (empty == 0))[:, None],
+            )
         tl.store(part_lses + state, tl.where(empty, float("-inf"), block_lse), mask=real)
-        # Nothing reads the result of a part without keys.
-        tl.store(
-            part_results + state[:, None] * 512 + column[None, :],
-            result,
-            mask=(real & (empty == 0))[:, None],
-        )
         if REDUCE == "last_arriver":
             # All stores of the block come before the release of the one thread that counts.
             tl.debug_barrier()
@@ -336,11 +367,11 @@ def attend_gathered(
     token = (program // head_blocks).to(tl.int64)
     head = program % head_blocks * BLOCK_H + tl.arange(0, BLOCK_H)
     column = tl.arange(0, 512)
-    queries = load_queries(q, token, heads, head, q_token_stride, q_head_stride, BLOCK_H)
+    queries = (load_queries(q, token, heads, head, q_token_stride, q_head_stride, BLOCK_H, 0, 1),)
     if SWAP:
-        result = tl.zeros([512, BLOCK_H], tl.float32)
+        result = (tl.zeros([512, BLOCK_H], tl.float32),)
     else:
-        result = tl.zeros([BLOCK_H, 512], tl.float32)
+        result = (tl.zeros([BLOCK_H, 512], tl.float32),)
     maximum = tl.full([BLOCK_H], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_H], tl.float32)
     token_rows = rows + token * row_token_stride
@@ -350,13 +381,13 @@ def attend_gathered(
         valid = tl.load(token_mask + entry * mask_stride, mask=entry < width, other=1) == 0
         source = token_rows + entry * row_stride
         tile = tl.load(source[:, None] + column[None, :], mask=valid[:, None], other=0.0)
-        result, maximum, total = attend_block(queries, tile, valid, result, maximum, total, scale, SWAP)
+        result, maximum, total = attend_block(queries, (tile,), valid, result, maximum, total, scale, SWAP)
     real = head < heads
-    result, block_lse, empty = finished(result, maximum, total, scale, sink, head, real, HAS_SINK, SWAP)
+    values, block_lse, empty = finished(result[0], maximum, total, scale, sink, head, real, HAS_SINK, SWAP)
     tl.store(lse + token * lse_token_stride + head.to(tl.int64) * lse_head_stride, block_lse, mask=real)
     row_out = out + token * out_token_stride + head.to(tl.int64) * out_head_stride
     written = real[:, None] & (column < value_width)[None, :]
-    tl.store(row_out[:, None] + column[None, :], result.to(tl.bfloat16), mask=written)
+    tl.store(row_out[:, None] + column[None, :], values.to(tl.bfloat16), mask=written)
 
 #: parameters that are multiples of 16 (bytes or elements) in ordinary calls; loads and stores are 16 bytes wide then
 MULTIPLES_OF_16 = (
@@ -472,7 +503,7 @@ def split_count(tokens, heads, width, extra_width, units):
         -(-(width + extra_width) // 32768),
         min(
             units * (1 if heads > 32 and tokens > 8 else 2) // max(tokens * -(-heads // 64), 1),
-            -(-(width + extra_width) // (64 if tokens > 8 else 32)),
+            -(-(width + extra_width) // (80 if tokens > 8 else 32)),
             32,
         ),
         1,

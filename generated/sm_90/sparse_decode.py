@@ -6,6 +6,12 @@ A program takes BLOCK_H heads of one token and a range of blocks of BLOCK_N keys
 follow those of the first. A block of keys becomes one bf16 tile, which both products use. An index is valid if it
 names a slot of its pool and its column is below the row's length; other rows are never read.
 
+What an H200 taught: loads of rows stay in flight only from five stages on, as they stand behind a load of indices;
+two slices of columns are two independent chains of small products, which one tile would make a single long one; sums of
+weights are kept per column and added up at the end.
+Tiles of 64 heads compute the first product and the softmax in a branch that is always taken: Triton lays the warps of
+products that follow each other in one region along one axis, where half of them repeat the other half's work.
+
 Split over the keys, a program leaves its normalised result and log-sum-exp (-inf for a part without keys) in
 part_results and part_lses; a second launch merges the parts, or the last program to arrive does, in their order either way.
 The log-sum-exp is natural, without the sink, +inf where nothing is valid; such rows are zero.
@@ -39,54 +45,88 @@ FACTORS = {
     "e4m3fnuz": 119,
 }
 
-@triton.jit
-def scaled_pair(word, bias, scale):
-    """The two bf16 values in the halves of a 32-bit word, times bias and scale."""
-    # fma with -0 is an exact product, and one instruction for both halves on every target of this text.
-    nothing = tl.full([1, 1, 1], 0x8000, tl.uint16).to(tl.bfloat16, bitcast=True)
-    low = (word & 0xFFFF).to(tl.uint16).to(tl.bfloat16, bitcast=True)
-    high = (word >> 16).to(tl.uint16).to(tl.bfloat16, bitcast=True)
-    return tl.fma(tl.fma(low, bias, nothing), scale, nothing), tl.fma(tl.fma(high, bias, nothing), scale, nothing)
+#: a launch may start while the one before it still runs; the interpreter has no such thing
+DEPENDENT = tl.constexpr(not triton.knobs.runtime.interpret)
 
 @triton.jit
-def load_tile(data, scale_row, valid, bias, ROWS: tl.constexpr):
-    """bf16 [ROWS, 512] of the rows at `data`, zeros where not valid.
+def await_launch_before():
+    """Wait until the launch before has ended and what it wrote can be read; then let the launch after this one start.
 
-    `bias` is the exponent that makes up for the codes' own: see FACTORS.
+    Every program makes this call: a launch that ends without it says nothing about the ones before it.
     """
-    group = tl.arange(0, 8)
-    word = tl.arange(0, 16)
-    offsets = (group * 16)[None, :, None] + word[None, None, :]
-    codes = tl.load(data.to(tl.pointer_type(tl.uint32))[:, None, None] + offsets, mask=valid[:, None, None], other=0)
-    scales = tl.load(scale_row.to(tl.pointer_type(tl.uint64)), mask=valid, other=0)
-    tail = (data + 448).to(tl.pointer_type(tl.uint64))
-    rope = tl.load(tail[:, None] + word[None, :], mask=valid[:, None], other=0)
+    if DEPENDENT:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
 
-    return dequantize(codes, scales, rope, bias, ROWS)
+#: the interpreter runs no assembly; integers give the same bits
+ASSEMBLY = tl.constexpr(not triton.knobs.runtime.interpret)
 
 @triton.jit
-def dequantize(codes, scales, rope, bias, ROWS: tl.constexpr):
-    """bf16 [ROWS, 512] of words of codes [ROWS, 8, 16], scale bytes [ROWS] and bf16 values [ROWS, 16]."""
-    group = tl.arange(0, 8)
-    # The last group's words are the first half of the bf16 part, read as codes for nothing: they are replaced by
-    # the bf16 values themselves, times 1.
-    is_rope = group == 7
+def dequantize(codes, bias, scale):
+    """bf16 of FP8 codes (uint8) times bias and scale, which are powers of two (bf16)."""
+    if ASSEMBLY:
+        # Codes 0 and 1, then 2 and 3, to the upper bytes of two halves, each with its sign repeated below (selectors
+        # 8 to 11); the shift leaves sign and code where bf16 has them, 2^-bias times too small. fma with -0 is an
+        # exact product. The two factors stay apart, as their product overflows.
+        return tl.inline_asm_elementwise(
+            """
+            {
+            .reg .b32 first, second, nothing;
+            mov.b32 nothing, 0x80008000;
+            prmt.b32 first, $2, 0, 0x9180;
+            prmt.b32 second, $2, 0, 0xB3A2;
+            shl.b32 first, first, 4;
+            shl.b32 second, second, 4;
+            and.b32 first, first, 0x87F087F0;
+            and.b32 second, second, 0x87F087F0;
+            fma.rn.bf16x2 first, first, $3, nothing;
+            fma.rn.bf16x2 second, second, $4, nothing;
+            fma.rn.bf16x2 $0, first, $5, nothing;
+            fma.rn.bf16x2 $1, second, $6, nothing;
+            }
+            """,
+            "=r,=r,r,r,r,r,r", [codes, bias, scale], dtype=tl.bfloat16, is_pure=False, pack=4,
+        )
+    else:
+        wide = codes.to(tl.uint16)
+        bits = ((wide & 0x80) << 8) | ((wide & 0x7F) << 4)
+        return bits.to(tl.bfloat16, bitcast=True) * bias * scale
+
+@triton.jit
+def load_slice(data, scales, valid, bias, ROWS: tl.constexpr, SLICE: tl.constexpr, SLICES: tl.constexpr):
+    """bf16 [ROWS, 512 // SLICES]: a slice of the columns of the rows at `data`, zeros where not valid."""
+    group = SLICE * (8 // SLICES) + tl.arange(0, 8 // SLICES)
+    lane = tl.arange(0, 64)
+    offsets = (group * 64)[None, :, None] + lane[None, None, :]
+    codes = tl.load(data[:, None, None] + offsets, mask=valid[:, None, None], other=0)
     byte = ((scales[:, None] >> (group * 8).to(tl.uint64)[None, :]) & 0xFF).to(tl.uint32)
     # As a shift into the exponent field reads 0 as 0.0 and 255 as infinity, the top mantissa bit repairs both.
     scale = byte << 7 | tl.where((byte == 0) | (byte == 255), 0x40, 0).to(tl.uint32)
-    scale = tl.where(is_rope[None, :], 0x3F80, scale).to(tl.uint16).to(tl.bfloat16, bitcast=True)[:, :, None]
-    factor = tl.where(is_rope, 127, 127 + bias) << 7
-    factor = factor.to(tl.uint16).to(tl.bfloat16, bitcast=True)[None, :, None]
-    # Sign to the top bit of each half, the seven other bits below it: a bf16 that is 2^-bias times the code.
-    even = ((codes << 4) & 0x07F007F0) | ((codes << 8) & 0x80008000)
-    odd = ((codes >> 4) & 0x07F007F0) | (codes & 0x80008000)
-    first = tl.where(is_rope[None, :, None], rope.to(tl.uint32)[:, None, :], (even & 0xFFFF) | (odd << 16))
-    second = tl.where(
-        is_rope[None, :, None], (rope >> 32).to(tl.uint32)[:, None, :], (even >> 16) | (odd & 0xFFFF0000)
-    )
-    value_0, value_1 = scaled_pair(first, factor, scale)
-    value_2, value_3 = scaled_pair(second, factor, scale)
-    return tl.join(tl.join(value_0, value_2), tl.join(value_1, value_3)).reshape(ROWS, 512)
+    scale = scale.to(tl.uint16).to(tl.bfloat16, bitcast=True)[:, :, None]
+    factor = (tl.full([1, 1, 1], 127, tl.int32) + bias) << 7
+    factor = factor.to(tl.uint16).to(tl.bfloat16, bitcast=True)
+    codes, scale = tl.broadcast(codes, scale)
+    codes, factor = tl.broadcast(codes, factor)
+    values = dequantize(codes, factor, scale)
+    if SLICE == SLICES - 1:
+        # The last group's codes are the first half of the bf16 part, read for nothing.
+        tail = (data + 448).to(tl.pointer_type(tl.uint16))
+        rope = tl.load(tail[:, None] + lane[None, :], mask=valid[:, None], other=0)
+        bits = tl.where((group == 7)[None, :, None], rope[:, None, :], values.to(tl.uint16, bitcast=True))
+        values = bits.to(tl.bfloat16, bitcast=True)
+    return values.reshape(ROWS, 512 // SLICES)
+
+@triton.jit
+def load_tile(data, scale_row, valid, bias, ROWS: tl.constexpr, SLICES: tl.constexpr):
+    """SLICES slices of the columns of the rows at `data`.
+
+    `bias` is the exponent that makes up for the codes' own: see FACTORS.
+    """
+    scales = tl.load(scale_row.to(tl.pointer_type(tl.uint64)), mask=valid, other=0)
+    tile = ()
+    for piece in tl.static_range(SLICES):
+        tile = tile + (load_slice(data, scales, valid, bias, ROWS, piece, SLICES),)
+    return tile
 
 @triton.jit
 def softmax_block(logits, valid, maximum, total, scale, SWAP: tl.constexpr):
@@ -102,7 +142,11 @@ def softmax_block(logits, valid, maximum, total, scale, SWAP: tl.constexpr):
     # exp2 is the instruction; the factor of its argument is part of the scale.
     weights = tl.exp2((logits - tl.expand_dims(base, keys)) * (scale * 1.4426950408889634))
     decay = tl.exp2((maximum - base) * (scale * 1.4426950408889634))
-    return weights, decay, highest, total * decay + tl.sum(weights, keys)
+    if len(total.shape) == 2:
+        total = total * tl.expand_dims(decay, keys) + weights
+    else:
+        total = total * decay + tl.sum(weights, keys)
+    return weights, decay, highest, total
 
 @triton.jit
 def sink_factor(lse, sink):
@@ -112,27 +156,55 @@ def sink_factor(lse, sink):
     return tl.where(distance > 0, small, 1.0) / (1.0 + small)
 
 @triton.jit
-def load_queries(q, token, heads, head, q_token_stride, q_head_stride, BLOCK_H: tl.constexpr):
-    """bf16 [BLOCK_H, 512] of one token, zeros past the last head."""
-    row = q + token.to(tl.int64) * q_token_stride + head.to(tl.int64) * q_head_stride
-    return tl.load(row[:, None] + tl.arange(0, 512)[None, :], mask=(head < heads)[:, None], other=0.0)
+def load_queries(
+    q, token, heads, head, q_token_stride, q_head_stride,
+    BLOCK_H: tl.constexpr, SLICE: tl.constexpr, SLICES: tl.constexpr,
+):
+    """bf16 [BLOCK_H, 512 // SLICES], a slice of the columns of one token, zeros past the last head."""
+    row = q + token.to(tl.int64) * q_token_stride + head.to(tl.int64) * q_head_stride + SLICE * (512 // SLICES)
+    column = tl.arange(0, 512 // SLICES)
+    return tl.load(row[:, None] + column[None, :], mask=(head < heads)[:, None], other=0.0)
 
 @triton.jit
-def attend_block(queries, tile, valid, result, maximum, total, scale, SWAP: tl.constexpr):
-    """One block of keys: result [BLOCK_H, 512], or its transpose with SWAP, and the softmax state."""
+def weigh(queries, tile, valid, maximum, total, scale, SWAP: tl.constexpr):
+    """Logits of one block of keys, and what softmax_block makes of them; weights in bf16."""
     if SWAP:
-        logits = tl.dot(tile, tl.trans(queries))
-        weights, decay, maximum, total = softmax_block(logits, valid, maximum, total, scale, SWAP)
-        result = tl.dot(tl.trans(tile), weights.to(tl.bfloat16), result * decay[None, :])
+        logits = tl.dot(tile[0], tl.trans(queries[0]))
+    elif len(queries) == 2:
+        # A difference, as a sum of products becomes one chain; the second slice of the queries is negated.
+        logits = tl.dot(queries[0], tl.trans(tile[0])) - tl.dot(queries[1], tl.trans(tile[1]))
     else:
-        logits = tl.dot(queries, tl.trans(tile))
-        weights, decay, maximum, total = softmax_block(logits, valid, maximum, total, scale, SWAP)
-        result = tl.dot(weights.to(tl.bfloat16), tile, result * decay[:, None])
-    return result, maximum, total
+        logits = tl.dot(queries[0], tl.trans(tile[0]))
+    weights, decay, maximum, total = softmax_block(logits, valid, maximum, total, scale, SWAP)
+    return weights.to(tl.bfloat16), decay, maximum, total
+
+@triton.jit
+def attend_block(
+    queries, tile, valid, result, maximum, total, scale, SWAP: tl.constexpr, BRANCH: tl.constexpr
+):
+    """One block of keys: the softmax state and result [BLOCK_H, columns], or its transpose with SWAP, by slices.
+
+    queries, tile and result are tuples, a slice of the columns each.
+    """
+    if BRANCH:
+        weights = tl.zeros([queries[0].shape[0], tile[0].shape[0]], tl.bfloat16)
+        decay = tl.zeros_like(maximum)
+        # Always true, as no scale is 0: see the head of this file.
+        if scale > 0.0:
+            weights, decay, maximum, total = weigh(queries, tile, valid, maximum, total, scale, SWAP)
+    else:
+        weights, decay, maximum, total = weigh(queries, tile, valid, maximum, total, scale, SWAP)
+    added = ()
+    for piece in tl.static_range(len(tile)):
+        if SWAP:
+            added = added + (tl.dot(tl.trans(tile[piece]), weights, result[piece] * decay[None, :]),)
+        else:
+            added = added + (tl.dot(weights, tile[piece], result[piece] * decay[:, None]),)
+    return added, maximum, total
 
 @triton.jit
 def finished(result, maximum, total, scale, sink, head, inside, HAS_SINK: tl.constexpr, SWAP: tl.constexpr):
-    """Normalised result [BLOCK_H, 512] and public log-sum-exp; rows without a key are zero and +inf."""
+    """Normalised result [BLOCK_H, columns] and public log-sum-exp; rows without a key are zero and +inf."""
     empty = total == 0.0
     lse = maximum * scale + tl.log(total)
     factor = 1.0 / total
@@ -163,6 +235,10 @@ def attend_scopes(
 
     REDUCE: `none` writes results; `kernel` leaves parts for merge_parts; `last_arriver` merges them itself.
     """
+    # A launch of parts starts after the one before it: its merge would take the room of the next call's programs.
+    if REDUCE == "none":
+        await_launch_before()
+    SLICES: tl.constexpr = 1 if SWAP or BLOCK_H >= 64 else 2
     head_blocks = tl.cdiv(heads, BLOCK_H)
     program = tl.program_id(0)
     part = tl.program_id(1)
@@ -189,13 +265,20 @@ def attend_scopes(
     first = all_blocks * part // parts
     last = all_blocks * (part + 1) // parts
 
-    block_queries = load_queries(q, token, heads, head, q_token_stride, q_head_stride, BLOCK_H)
-    if SWAP:
-        result = tl.zeros([512, BLOCK_H], tl.float32)
-    else:
-        result = tl.zeros([BLOCK_H, 512], tl.float32)
+    block_queries = ()
+    result = ()
+    for piece in tl.static_range(SLICES):
+        some = load_queries(q, token, heads, head, q_token_stride, q_head_stride, BLOCK_H, piece, SLICES)
+        block_queries = block_queries + (-some if piece == 1 else some,)
+        if SWAP:
+            result = result + (tl.zeros([512 // SLICES, BLOCK_H], tl.float32),)
+        else:
+            result = result + (tl.zeros([BLOCK_H, 512 // SLICES], tl.float32),)
     maximum = tl.full([BLOCK_H], float("-inf"), tl.float32)
-    total = tl.zeros([BLOCK_H], tl.float32)
+    if SWAP:
+        total = tl.zeros([BLOCK_N, BLOCK_H], tl.float32)
+    else:
+        total = tl.zeros([BLOCK_H, BLOCK_N], tl.float32)
     for block in range(first, last):
         column = block * BLOCK_N + tl.arange(0, BLOCK_N)
         pool, stride, limit, known, bias = cache, page_stride, keys, slots, BIAS
@@ -224,29 +307,38 @@ def attend_scopes(
         base = pool + page.to(tl.int64) * stride
         data = base + place.to(tl.int64) * 576
         scale_row = base + page_rows * 576 + place.to(tl.int64) * 8
-        tile = load_tile(data, scale_row, valid, bias, BLOCK_N)
-        result, maximum, total = attend_block(block_queries, tile, valid, result, maximum, total, scale, SWAP)
+        tile = load_tile(data, scale_row, valid, bias, BLOCK_N, SLICES)
+        result, maximum, total = attend_block(
+            block_queries, tile, valid, result, maximum, total, scale, SWAP, BLOCK_H >= 64
+        )
 
+    total = tl.sum(total, 0 if SWAP else 1)
     real = head < heads
-    column = tl.arange(0, 512)
+    column = tl.arange(0, 512 // SLICES)
     if REDUCE == "none":
-        result, block_lse, empty = finished(result, maximum, total, scale, sink, head, real, HAS_SINK, SWAP)
-        tl.store(lse + token * lse_token_stride + head.to(tl.int64) * lse_head_stride, block_lse, mask=real)
         row_out = out + token * out_token_stride + head.to(tl.int64) * out_head_stride
-        written = real[:, None] & (column < value_width)[None, :]
-        tl.store(row_out[:, None] + column[None, :], result.to(tl.bfloat16), mask=written)
+        for piece in tl.static_range(SLICES):
+            values, block_lse, empty = finished(
+                result[piece], maximum, total, scale, sink, head, real, HAS_SINK, SWAP
+            )
+            place = piece * (512 // SLICES) + column
+            written = real[:, None] & (place < value_width)[None, :]
+            tl.store(row_out[:, None] + place[None, :], values.to(tl.bfloat16), mask=written)
+        tl.store(lse + token * lse_token_stride + head.to(tl.int64) * lse_head_stride, block_lse, mask=real)
     else:
-        result, block_lse, empty = finished(
-            result, maximum, total, scale, sink, head, real, False, SWAP
-        )
         state = (token * parts + part) * heads + head
+        for piece in tl.static_range(SLICES):
+            values, block_lse, empty = finished(
+                result[piece], maximum, total, scale, sink, head, real, False, SWAP
+            )
+            place = piece * (512 // SLICES) + column
+            # Nothing reads the result of a part without keys.
+            tl.store(
+                part_results + state[:, None] * 512 + place[None, :],
+                values,
+                mask=(real & (empty == 0))[:, None],
+            )
         tl.store(part_lses + state, tl.where(empty, float("-inf"), block_lse), mask=real)
-        # Nothing reads the result of a part without keys.
-        tl.store(
-            part_results + state[:, None] * 512 + column[None, :],
-            result,
-            mask=(real & (empty == 0))[:, None],
-        )
         if REDUCE == "last_arriver":
             # All stores of the block come before the release of the one thread that counts.
             tl.debug_barrier()
@@ -343,11 +435,11 @@ def attend_gathered(
     token = (program // head_blocks).to(tl.int64)
     head = program % head_blocks * BLOCK_H + tl.arange(0, BLOCK_H)
     column = tl.arange(0, 512)
-    queries = load_queries(q, token, heads, head, q_token_stride, q_head_stride, BLOCK_H)
+    queries = (load_queries(q, token, heads, head, q_token_stride, q_head_stride, BLOCK_H, 0, 1),)
     if SWAP:
-        result = tl.zeros([512, BLOCK_H], tl.float32)
+        result = (tl.zeros([512, BLOCK_H], tl.float32),)
     else:
-        result = tl.zeros([BLOCK_H, 512], tl.float32)
+        result = (tl.zeros([BLOCK_H, 512], tl.float32),)
     maximum = tl.full([BLOCK_H], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_H], tl.float32)
     token_rows = rows + token * row_token_stride
@@ -357,13 +449,13 @@ def attend_gathered(
         valid = tl.load(token_mask + entry * mask_stride, mask=entry < width, other=1) == 0
         source = token_rows + entry * row_stride
         tile = tl.load(source[:, None] + column[None, :], mask=valid[:, None], other=0.0)
-        result, maximum, total = attend_block(queries, tile, valid, result, maximum, total, scale, SWAP)
+        result, maximum, total = attend_block(queries, (tile,), valid, result, maximum, total, scale, SWAP, False)
     real = head < heads
-    result, block_lse, empty = finished(result, maximum, total, scale, sink, head, real, HAS_SINK, SWAP)
+    values, block_lse, empty = finished(result[0], maximum, total, scale, sink, head, real, HAS_SINK, SWAP)
     tl.store(lse + token * lse_token_stride + head.to(tl.int64) * lse_head_stride, block_lse, mask=real)
     row_out = out + token * out_token_stride + head.to(tl.int64) * out_head_stride
     written = real[:, None] & (column < value_width)[None, :]
-    tl.store(row_out[:, None] + column[None, :], result.to(tl.bfloat16), mask=written)
+    tl.store(row_out[:, None] + column[None, :], values.to(tl.bfloat16), mask=written)
 
 #: parameters that are multiples of 16 (bytes or elements) in ordinary calls; loads and stores are 16 bytes wide then
 MULTIPLES_OF_16 = (
@@ -376,19 +468,24 @@ AHEAD_OF_TIME = (
     (
         "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "none", "SWAP": False, "BLOCK_H": 64, "BLOCK_N": 64},
-        {"num_warps": 8, "num_stages": 2, "enable_fp_fusion": False},
+        {"num_warps": 8, "num_stages": 5, "enable_fp_fusion": False, "launch_pdl": True},
     ),
     (
         "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "none", "SWAP": False, "BLOCK_H": 16, "BLOCK_N": 32},
-        {"num_warps": 4, "num_stages": 3, "enable_fp_fusion": False},
+        {"num_warps": 4, "num_stages": 5, "enable_fp_fusion": False, "launch_pdl": True},
     ),
     (
         "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "none", "SWAP": False, "BLOCK_H": 16, "BLOCK_N": 16},
-        {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
+        {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
+    (
+        "attend_scopes", "attend",
+        {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "kernel", "SWAP": False, "BLOCK_H": 64, "BLOCK_N": 64},
+        {"num_warps": 8, "num_stages": 5, "enable_fp_fusion": False},
+    ),
     (
         "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "kernel", "SWAP": False, "BLOCK_H": 64, "BLOCK_N": 64},
@@ -396,18 +493,13 @@ AHEAD_OF_TIME = (
     ),
     (
         "attend_scopes", "attend",
-        {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "kernel", "SWAP": True, "BLOCK_H": 8, "BLOCK_N": 32},
-        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
-    ),
-    (
-        "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "kernel", "SWAP": False, "BLOCK_H": 16, "BLOCK_N": 32},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
     (
         "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "kernel", "SWAP": False, "BLOCK_H": 16, "BLOCK_N": 32},
-        {"num_warps": 4, "num_stages": 3, "enable_fp_fusion": False},
+        {"num_warps": 4, "num_stages": 5, "enable_fp_fusion": False},
     ),
     (
         "attend_scopes", "attend",
@@ -418,22 +510,22 @@ AHEAD_OF_TIME = (
     (
         "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "last_arriver", "SWAP": False, "BLOCK_H": 64, "BLOCK_N": 64},
+        {"num_warps": 8, "num_stages": 5, "enable_fp_fusion": False},
+    ),
+    (
+        "attend_scopes", "attend",
+        {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "last_arriver", "SWAP": False, "BLOCK_H": 64, "BLOCK_N": 64},
         {"num_warps": 8, "num_stages": 2, "enable_fp_fusion": False},
     ),
     (
         "attend_scopes", "attend",
-        {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "last_arriver", "SWAP": True, "BLOCK_H": 8, "BLOCK_N": 32},
-        {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
-    ),
-    (
-        "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "last_arriver", "SWAP": False, "BLOCK_H": 16, "BLOCK_N": 32},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
     (
         "attend_scopes", "attend",
         {"PAGE_SIZE": 256, "EXTRA_PAGE_SIZE": 64, "BIAS": 120, "EXTRA_BIAS": 120, "HAS_LENGTHS": True, "HAS_EXTRA": True, "HAS_EXTRA_LENGTHS": True, "HAS_SINK": True, "index_stride": 1, "length_stride": 1, "extra_index_stride": 1, "extra_length_stride": 1, "lse_head_stride": 1, "REDUCE": "last_arriver", "SWAP": False, "BLOCK_H": 16, "BLOCK_N": 32},
-        {"num_warps": 4, "num_stages": 3, "enable_fp_fusion": False},
+        {"num_warps": 4, "num_stages": 5, "enable_fp_fusion": False},
     ),
     (
         "attend_scopes", "attend",
@@ -468,21 +560,21 @@ AHEAD_OF_TIME = (
 def fused_tile(tokens, heads, width, extra_width):
     """block_h, block_n, num_warps, num_stages of the fused kernel by shape."""
     if heads > 32 and width + extra_width > 16:
-        return (64, 64, 8, 2)
+        return (64, 64, 8, 5)
     if width + extra_width > 16:
-        return (16, 32, 4, 3)
+        return (16, 32, 4, 5)
     return (16, 16, 8, 1)
 
 def split_tile(tokens, heads, width, extra_width):
     """block_h, block_n, num_warps, num_stages of the split kernel by shape."""
+    if heads > 32 and tokens > 32 and width + extra_width > 16:
+        return (64, 64, 8, 5)
     if heads > 32 and tokens > 8 and width + extra_width > 16:
         return (64, 64, 8, 2)
-    if width + extra_width > 16 and tokens <= 1 and heads <= 16:
-        return (8, 32, 4, 1)
-    if width + extra_width > 16 and tokens <= 1:
+    if tokens <= 1 and width + extra_width > 16:
         return (16, 32, 4, 1)
     if width + extra_width > 16:
-        return (16, 32, 4, 3)
+        return (16, 32, 4, 5)
     return (16, 16, 8, 1)
 
 def gathered_tile(tokens, heads, width):
@@ -503,7 +595,7 @@ def split_count(tokens, heads, width, extra_width, units):
         -(-(width + extra_width) // 32768),
         min(
             units * (1 if heads > 32 and tokens > 8 else 2) // max(tokens * -(-heads // 64), 1),
-            -(-(width + extra_width) // (64 if tokens > 8 else 32)),
+            -(-(width + extra_width) // (80 if tokens > 8 else 32)),
             32,
         ),
         1,
@@ -588,7 +680,7 @@ def attend(
         HAS_LENGTHS=lengths is not None, HAS_EXTRA=extra_cache is not None,
         HAS_EXTRA_LENGTHS=extra_lengths is not None, HAS_SINK=sink is not None, REDUCE=how,
         SWAP=block_h <= 8, BLOCK_H=block_h, BLOCK_N=block_n,
-        num_warps=num_warps, num_stages=num_stages, enable_fp_fusion=FP_FUSION,
+        num_warps=num_warps, num_stages=num_stages, enable_fp_fusion=FP_FUSION, launch_pdl=how == "none",
     )
     if how == "kernel":
         shape = (parts, tokens, heads)

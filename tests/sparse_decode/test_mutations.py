@@ -41,7 +41,7 @@ TEMPLATES = (
     "macros/attention.py.jinja",
     "macros/softmax.py.jinja",
 )
-#: defects in text that differs between the two ways to decode
+#: defects in text that differs between the ways to decode
 OF_THE_DECODER = ("unmasked_rows", "scale_by_shift", "wrong_dialect")
 
 
@@ -49,7 +49,7 @@ OF_THE_DECODER = ("unmasked_rows", "scale_by_shift", "wrong_dialect")
     ("mutation", "check"), [(mutation, check) for mutation, found in MUTATIONS.items() for check in found]
 )
 def test_defect_is_rejected(worker: InterpreterWorker, mutation: str, check: str) -> None:
-    for target in ("sm_90", "gfx950") if mutation in OF_THE_DECODER else ("sm_90",):
+    for target in ("sm_90", "gfx950", "gfx1250") if mutation in OF_THE_DECODER else ("sm_90",):
         with pytest.raises((VerifyError, EmulationError)):
             CHECKS[check](worker, module(target, mutation))
 

@@ -14,6 +14,7 @@ from dsv4gen.render.render import render_triton
 from dsv4gen.toolchain import compile_triton_many
 from dsv4gen.verify.triton_requests import triton_requests
 from tests.compress import modules as compress
+from tests.sparse_decode import modules as sparse
 from tests.tools import need_module
 from tests.triton import modules as gather
 from tests.triton.compiled import record
@@ -161,6 +162,40 @@ def test_every_launch_asks_for_it_and_offline_builds_too(family: str) -> None:
     chosen = made.plan(WITH)
     requests = triton_requests(chosen, render_triton(chosen), made.module(WITH))
     assert all(request.options["launch_pdl"] is True for request in requests)
+
+
+def sparse_requests(*mutations: str) -> dict[str, str]:
+    """PTX of one tile of sparse_decode for each way to merge, by way."""
+    need_module("triton")
+    chosen, path = sparse.plan(WITH), sparse.module(WITH, *mutations)
+    made = triton_requests(chosen, render_triton(chosen, frozenset(mutations)), path)
+    small = [k for k in made if k.function == "attend_scopes" and k.constexprs["BLOCK_H"] == 16]
+    kernels = {str(k.constexprs["REDUCE"]): k for k in small}
+    assert {way: bool(k.options.get("launch_pdl")) for way, k in kernels.items()} == {
+        "none": True,
+        "kernel": False,
+        "last_arriver": False,
+    }
+    compiled = compile_triton_many([(kernel, record(WITH)) for kernel in kernels.values()], jobs=1)
+    return {way: done.value.code.assembly or "" for way, done in zip(kernels, compiled, strict=True) if done.value}
+
+
+def test_attention_in_one_launch_waits_first_and_parts_do_not_overlap() -> None:
+    """Parts start after the launch before: waiting programs of their merge took room from the next call's (H200)."""
+    found = sparse_requests()
+    assert {way: waits_first(assembly) for way, assembly in found.items()} == {
+        "none": True,
+        "kernel": False,
+        "last_arriver": False,
+    }
+    assert not waits_first(sparse_requests("no_wait")["none"])
+    text = sparse.module(WITH).read_text(encoding="utf-8")
+    assert text.count("launch_pdl") == text.count('launch_pdl=how == "none"') + text.count('"launch_pdl": True')
+
+
+@pytest.mark.parametrize("target", WITHOUT)
+def test_attention_of_other_targets_holds_no_trace_of_it(target: str) -> None:
+    assert not re.search(r"gdc_|pdl|DEPENDENT|await_launch", render_triton(sparse.plan(target)).text)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
