@@ -132,23 +132,33 @@ def _run_amdgcn(
     Args:
         reached: what each case reached on the host build.
     """
-    with progress.stage(_as_machine_code(plan)) as step:
-        try:
+    try:
+        with progress.stage(f"compiling {plan.family} for {plan.target.name} as the emulator reads it"):
             family = AmdgcnFamily(plan, record)
-        except ToolMissing as error:
-            what = f"{plan.family} was not run as {record.name} machine code"
-            return Run.impossible(MACHINE_CODE, what, str(error))
-        run = Run(family.name)
-        done: set[tuple[str, str]] = set()
+    except ToolMissing as error:
+        what = f"{plan.family} was not run as {record.name} machine code"
+        return Run.impossible(MACHINE_CODE, what, str(error))
+    run = Run(family.name)
+    chosen = None if full else _machine_code_cases(reached)
+    with progress.stage(_as_machine_code(plan), None if chosen is None else len(chosen)) as step:
         for number, case in enumerate(cases_of(plan, False)):
-            new = number < len(reached) and not reached[number] <= done
-            if full or number % MACHINE_CODE_STEP == 0 or new:
+            if chosen is None or number in chosen:
                 for variant in plan.variants.choices:
-                    order = ORDERS[number // MACHINE_CODE_STEP % len(ORDERS)]
-                    done |= _one(run, family, case.fresh(), variant, order)
+                    _one(run, family, case.fresh(), variant, ORDERS[number // MACHINE_CODE_STEP % len(ORDERS)])
                     _count(run, family, case.name)
                 step()
-        return run
+    return run
+
+
+def _machine_code_cases(reached: Sequence[set[tuple[str, str]]]) -> set[int]:
+    """Numbers of every 19th case, and of each that reaches something that none before it of these did."""
+    chosen: set[int] = set()
+    done: set[tuple[str, str]] = set()
+    for number, found in enumerate(reached):
+        if number % MACHINE_CODE_STEP == 0 or not found <= done:
+            chosen.add(number)
+            done |= found
+    return chosen
 
 
 def _as_machine_code(plan: FamilyPlan) -> str:

@@ -1,8 +1,9 @@
-"""What a long `verify` says while it works, on standard error: live lines on a terminal, else one line per stage."""
+"""What a long `verify` says while it works, on standard error: live lines on a terminal, else plain lines."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -27,16 +28,36 @@ class Progress:
 
 
 class Lines(Progress):
-    """A plain line as each stage begins."""
+    """A plain line as each stage begins, and another now and then while it lasts.
 
-    def __init__(self, write: Callable[[str], None] = lambda text: click.echo(text, err=True)) -> None:
+    Args:
+        seconds: between the lines of a stage.
+    """
+
+    def __init__(
+        self, write: Callable[[str], None] = lambda text: click.echo(text, err=True), *, seconds: float = 20.0
+    ) -> None:
         self._write = write
+        self._seconds = seconds
 
     @contextmanager
     def stage(self, text: str, total: int | None = None) -> Iterator[Step]:
         """See `Progress.stage`."""
         self._write(f"{text} ({total})" if total is not None else text)
-        yield lambda: None
+        count, said = 0, time.monotonic()
+
+        def step() -> None:
+            nonlocal count, said
+            count += 1
+            if time.monotonic() - said >= self._seconds and count != total:
+                said = time.monotonic()
+                self._write(f"{text}: {_done(count, total)}")
+
+        yield step
+
+
+def _done(count: int, total: int | None) -> str:
+    return f"{count} of {total}" if total else f"{count} done"
 
 
 class Live(Progress):
@@ -66,7 +87,7 @@ class Live(Progress):
         def step() -> None:
             nonlocal count
             count += 1
-            self._bars.update(task, done=f"{count} of {total}" if total else f"{count} done", completed=count)
+            self._bars.update(task, done=_done(count, total), completed=count)
 
         try:
             yield step

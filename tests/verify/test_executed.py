@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -65,7 +66,7 @@ def test_a_planted_defect_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_targets_with_equal_text_and_wave_share_a_run() -> None:
     texts: list[str] = []
     plans = [plan("gfx90a"), plan("gfx942"), plan("gfx1201")]
-    found = execute_all(plans, full=False, progress=Lines(texts.append))
+    found = execute_all(plans, full=False, progress=Lines(texts.append, seconds=math.inf))
     assert texts == ["running topk for gfx90a on the SIMT host", "running topk for gfx1201 on the SIMT host"]
     rows = {row.target: row.cases for row in found.rows if row.symbol == "topk_indices_t256"}
     assert rows["gfx90a"] == rows["gfx942"]
@@ -124,3 +125,9 @@ def test_cases_that_run_as_machine_code_have_every_mode_and_order() -> None:
     assert {case.mode for case in cases} == set(topk_cases.MODES)
     pairs = {(case.mode, executed.ORDERS[number % len(executed.ORDERS)]) for number, case in enumerate(cases)}
     assert len(pairs) == len(topk_cases.MODES) * len(executed.ORDERS)
+
+
+def test_machine_code_runs_each_case_that_reaches_something_new() -> None:
+    step = executed.MACHINE_CODE_STEP
+    reached = [{("a", "")}] * 5 + [{("a", ""), ("a", "wide")}] * step + [{("b", "")}, {("b", ""), ("a", "wide")}]
+    assert executed._machine_code_cases(reached) == {0, 5, step, step + 5}

@@ -38,6 +38,19 @@ def test_without_a_terminal_each_stage_is_a_line() -> None:
     assert lines == ["compiling (2)", "running"]
 
 
+def test_without_a_terminal_a_long_stage_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    clock = iter([0.0, 8.0, 11.0, 11.0, 15.0, 22.0, 22.0, 0.0, 30.0, 30.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    shown = Lines(lines.append, seconds=10)
+    with shown.stage("running", 9) as step:
+        for _ in range(4):
+            step()
+    with shown.stage("looking") as step:
+        step()
+    assert lines == ["running (9)", "running: 2 of 9", "running: 4 of 9", "looking", "looking: 1 done"]
+
+
 def test_a_terminal_shows_the_stages_that_run_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     file = Terminal()
     monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=file, force_terminal=True, width=80))
