@@ -3,6 +3,8 @@
 protocol  requests and replies as JSON lines; tensors as references into shared memory
 arena     shared memory of client and worker, with poison between the tensors
 convert   exact casts between float types, through torch
+handles   values of the interpreter, bf16 and fp8 as numbers
+reductions  sums, extrema, scans, and functions of a kernel over whole slices
 patch     what makes Triton's interpreter right for bf16 and fp8, and makes it check addresses
 service   what any worker program does: loads generated modules, maps memory, runs requests
 worker    the subprocess that sets the interpreter up

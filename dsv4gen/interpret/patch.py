@@ -14,9 +14,9 @@ import numpy as np
 import triton.language as tl
 import triton.runtime.interpreter as interpreter
 
-from dsv4gen.interpret import convert
+from dsv4gen.interpret import convert, reductions
+from dsv4gen.interpret.handles import Handle, is_narrow, narrow, widen
 
-Handle = interpreter.TensorHandle
 _BUILDER_TYPES = {"fp8e4b8": "get_fp8e4b8_ty", "fp8e5b16": "get_fp8e5b16_ty"}
 
 
@@ -68,30 +68,11 @@ def apply(guard: AddressGuard) -> None:
     _patch_casts()
     _patch_arithmetic()
     _patch_dot()
-    _patch_reductions()
+    reductions.patch()
     _patch_language()
     _patch_memory(guard)
     _patch_copy_back()
     _patch_nested_calls()
-
-
-def is_narrow(handle: Any) -> bool:
-    """Whether a handle holds bf16 or fp8 as raw integers; a comparison keeps the type but holds bools."""
-    return str(handle.dtype.scalar) in convert.NARROW and handle.data.dtype != np.bool_
-
-
-def widen(handle: Any) -> Any:
-    """A handle with bf16 and fp8 values as real float32; others unchanged."""
-    if not is_narrow(handle):
-        return handle
-    bits = convert.convert(handle.data, handle.dtype.scalar, tl.float32)
-    return Handle(bits.view(np.float32), tl.float32)
-
-
-def narrow(data: Any, dtype: Any) -> Any:
-    """float32 values as a handle of a bf16 or fp8 type."""
-    values = np.asarray(data, dtype=np.float32)
-    return Handle(convert.convert(values, tl.float32, dtype.scalar), dtype.scalar)
 
 
 def _patch_casts() -> None:
@@ -155,38 +136,6 @@ def _patch_dot() -> None:
         return narrow(total, d.dtype) if is_narrow(d) else Handle(total, d.dtype.scalar)
 
     interpreter.InterpreterBuilder.create_dot = create_dot
-
-
-def _patch_reductions() -> None:
-    """Sums, extrema and scans over bf16 and fp8 read values, not bits."""
-    for owner, names in (
-        (interpreter.ReduceOps, ("sum", "min_max")),
-        (interpreter.ScanOps, ("cumsum", "cumprod")),
-    ):
-        for name in names:
-            setattr(owner, name, _widened_reduction(getattr(owner, name)))
-
-
-def _widened_reduction(plain: Callable[..., Any]) -> Callable[..., Any]:
-    def reduce(self: Any, operand: Any, *arguments: Any, **keywords: Any) -> Any:
-        operand = operand[0] if isinstance(operand, tuple) else operand
-        if not is_narrow(operand.handle):
-            return plain(self, operand, *arguments, **keywords)
-        shape_type = tl.block_type(tl.float32, list(operand.handle.data.shape))
-        result = plain(self, tl.core.tensor(widen(operand.handle), shape_type), *arguments, **keywords)
-        if isinstance(result, (tuple, list)):
-            return type(result)(_narrowed(self, item, operand.dtype) for item in result)
-        return _narrowed(self, result, operand.dtype)
-
-    return reduce
-
-
-def _narrowed(operation: Any, result: Any, dtype: Any) -> Any:
-    """A float32 result back in the operand's type; indices stay integers."""
-    if result.dtype != tl.float32:
-        return result
-    data = narrow(result.handle.data, dtype).data
-    return operation.to_tensor(data if result.shape else data.item(), dtype)
 
 
 def _patch_language() -> None:

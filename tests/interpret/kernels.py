@@ -88,6 +88,31 @@ def count_up(counter, n):
 
 
 @triton.jit
+def merge_pairs(largest, total, other_largest, other_total):
+    top = tl.maximum(largest, other_largest)
+    return top, total * 0.5 + other_total
+
+
+@triton.jit
+def reduce_pairs(x, y, z, ROWS: tl.constexpr, COLUMNS: tl.constexpr, AXIS: tl.constexpr, KEEP: tl.constexpr):
+    places = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    values = tl.load(x + places)
+    largest, total = tl.reduce((values, values.to(tl.float32)), AXIS, merge_pairs, keep_dims=KEEP)
+    at = tl.arange(0, ROWS if AXIS == 1 else COLUMNS)
+    if KEEP:
+        at = tl.expand_dims(at, AXIS)
+    tl.store(y + at, largest)
+    tl.store(z + at, total)
+
+
+@triton.jit
+def reduce_line(x, y, COUNT: tl.constexpr):
+    values = tl.load(x + tl.arange(0, COUNT))
+    _, total = tl.reduce((values, values), 0, merge_pairs)
+    tl.store(y, total)
+
+
+@triton.jit
 def not_a_number(x, y):
     one = tl.full((1,), 1.0, tl.float32)
     tl.store(y + tl.arange(0, 1), tl.maximum(one, tl.load(x + tl.arange(0, 1))))

@@ -110,3 +110,28 @@ def test_a_rewritten_module_runs_at_once(worker: InterpreterWorker, tmp_path: Pa
 
 def test_versions_are_told(worker: InterpreterWorker) -> None:
     assert [entry.split()[0] for entry in worker.describe()] == ["triton", "torch", "numpy"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_functions_of_a_kernel_reduce_slices_in_order(
+    worker: InterpreterWorker, dtype: torch.dtype, axis: int, keep: bool
+) -> None:
+    """The second part depends on the order: halved at each step."""
+    values = torch.randn(16, 4, generator=torch.Generator().manual_seed(axis)).to(dtype)
+    kept = 16 if axis else 4
+    largest, totals = torch.zeros(kept, dtype=dtype), torch.zeros(kept)
+    sizes = {"ROWS": 16, "COLUMNS": 4, "AXIS": axis, "KEEP": keep}
+    worker.launch(KERNELS, "reduce_pairs", [1], values, largest, totals, **sizes)
+    expected = torch.zeros(kept)
+    for part in values.float().unbind(axis):
+        expected = expected * 0.5 + part
+    assert torch.equal(largest, values.amax(axis))
+    assert torch.equal(totals, expected)
+
+
+def test_a_line_reduces_to_a_number(worker: InterpreterWorker) -> None:
+    result = torch.zeros(1)
+    worker.launch(KERNELS, "reduce_line", [1], torch.tensor([1.0, 2.0, 3.0, 4.0]), result, COUNT=4)
+    assert result.item() == 0.125 + 0.5 + 1.5 + 4.0
