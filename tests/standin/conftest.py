@@ -5,16 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 
 from dsv4gen.emit.build import Request, build
 from tests.standin.calls import TARGETS
 from tests.tools import need_tool
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_torch_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session", autouse=True)

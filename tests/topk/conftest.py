@@ -1,16 +1,10 @@
-"""One build per wave size for the whole run; torch on one thread, because the cores are busy emulating."""
+"""One build per wave size for the whole run."""
 
 from __future__ import annotations
 
 import pytest
-import torch
 
 from tests.topk.host import WAVES, HostTopk, topk_plan
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_torch_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session", params=WAVES, ids=lambda wave: f"wave{wave}")
