@@ -71,6 +71,8 @@ MUTATIONS = {
     "v1_page_zero": ("adapted_plans",),  # B2
     "v1_ring_page": ("adapted_plans",),
 }
+#: what takes gigabytes to show, and a plan builder on the host: the checks above see these, cases do not
+UNSEEN = ("empty_extend_refused", "offset_32bit", "slot_offset_32bit")
 TEMPLATES = (
     "triton/compress.py.jinja", "triton/compress_pool.py.jinja", "triton/compress_rows.py.jinja",
     "triton/compress_plan.py.jinja", "triton/compress_v1.py.jinja", "triton/compress_calls.py.jinja",
@@ -91,8 +93,7 @@ def test_defect_is_rejected(worker: InterpreterWorker, mutation: str, check: str
 def test_verification_cases_reject_all_but_far_offsets(worker: InterpreterWorker) -> None:
     """What `verify` runs sees every defect of a kernel or its launch that takes no gigabytes to show."""
     cases = [[0.0, number, case] for number, case in enumerate(verification_cases(full=False))]
-    passed = [mutation for mutation in MUTATIONS if _all_pass(worker, cases, mutation)]
-    assert sorted(passed) == ["empty_extend_refused", "offset_32bit", "slot_offset_32bit"]
+    assert not [mutation for mutation in MUTATIONS if mutation not in UNSEEN and _all_pass(worker, cases, mutation)]
 
 
 def _all_pass(worker: InterpreterWorker, cases: list[Any], mutation: str) -> bool:
