@@ -46,8 +46,10 @@ def _state(changed: bool) -> str:
 
 def _show_rows(built: Sequence[Built]) -> None:
     for item in built:
-        if item.changed:
-            say(f"{item.target}: wrote {len(item.changed)} files in {item.folder}: {', '.join(item.changed)}", "good")
+        there = [name for name in item.changed if (item.folder / name).is_file()]
+        for did, names in (("wrote", there), ("removed", [name for name in item.changed if name not in there])):
+            if names:
+                say(f"{item.target}: {did} {len(names)} files in {item.folder}: {', '.join(names)}", "good")
     if not any(item.changed for item in built):
         say(f"nothing to do: {', '.join(item.target for item in built)} up to date")
 
