@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsv4gen.base.errors import ArgumentError, did_you_mean
 
@@ -25,12 +25,13 @@ KINDS: dict[str, tuple[int, str, str]] = {
 
 @dataclass(frozen=True)
 class Field:
-    """One member of the struct; `c_type` is what the template prints, e.g. `const float*`."""
+    """One member of the struct; `c_type` and `doc` are what the template prints, e.g. `const float*` and its shape."""
 
     name: str
     kind: str
     offset: int
     c_type: str
+    doc: str = ""
 
     @property
     def size(self) -> int:
@@ -57,6 +58,10 @@ class ParamsLayout:
             offset += size
         widest = max((field.size for field in fields), default=1)
         return cls(tuple(fields), -(-offset // widest) * widest)
+
+    def documented(self, docs: Mapping[str, str]) -> ParamsLayout:
+        """The same layout with a line for people to each member that has one."""
+        return replace(self, fields=tuple(replace(field, doc=docs.get(field.name, "")) for field in self.fields))
 
     @property
     def format(self) -> str:

@@ -117,4 +117,17 @@ def make_params(reader: Reader, op_name: str, op: OpSpec) -> ParamsLayout:
                 f"parameter {name!r} is no tensor, stride, axis or scalar{did_you_mean(name, known)}",
                 place=reader.place("ops", op_name, "params", position),
             )
-    return ParamsLayout.of(members)
+    return ParamsLayout.of(members).documented(_docs(reader, op))
+
+
+def _docs(reader: Reader, op: OpSpec) -> dict[str, str]:
+    """What each parameter is, in a line: shape and words of the spec for tensors, what strides step over."""
+    found = {name: axis.doc or "" for name, axis in reader.spec.axes.items()}
+    found |= {name: scalar.doc or "" for name, scalar in op.scalars.items()}
+    for name, tensor in op.tensors.items():
+        what = f"workspace of {tensor.bytes} bytes" if tensor.shape is None else f"[{', '.join(tensor.shape)}]"
+        found[name] = f"{what}: {tensor.doc}" if tensor.doc else what
+        for size, stride in zip(tensor.shape or (), tensor.strides or (), strict=False):
+            if not stride.isdigit() and stride not in found:
+                found[stride] = f"elements from one entry of {name} to the next along {size}"
+    return found

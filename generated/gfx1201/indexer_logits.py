@@ -233,7 +233,6 @@ AHEAD_OF_TIME = (
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fnuz", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "PER_ROW": False, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "logits_prefill", "prefill",
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fnuz", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "request_stride": 1, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 8},
@@ -244,7 +243,6 @@ AHEAD_OF_TIME = (
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fnuz", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "request_stride": 1, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "logits_decode", "decode",
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "PER_ROW": False, "FP8_DOT": True, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 8},
@@ -255,7 +253,6 @@ AHEAD_OF_TIME = (
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "PER_ROW": False, "FP8_DOT": True, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "logits_prefill", "prefill",
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "request_stride": 1, "FP8_DOT": True, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 8},
@@ -266,7 +263,6 @@ AHEAD_OF_TIME = (
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "request_stride": 1, "FP8_DOT": True, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
 )
 
 def decode_tile(batch, queries, width):

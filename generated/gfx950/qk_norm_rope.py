@@ -422,7 +422,6 @@ AHEAD_OF_TIME = (
         {"D": 512, "HAS_WEIGHT": False, "PARTS": 1, "COLUMNS": 512, "ROWS": 4, "STEPS": 1},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "norm_heads", "qk_norm",
         {"D": 512, "HAS_WEIGHT": True, "PARTS": 1, "COLUMNS": 512, "ROWS": 1, "STEPS": 1},
@@ -433,7 +432,6 @@ AHEAD_OF_TIME = (
         {"D": 512, "HAS_WEIGHT": True, "PARTS": 1, "COLUMNS": 512, "ROWS": 4, "STEPS": 1},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "rotate_heads", "q_norm_rope",
         {"D": 512, "NORM": True, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 1, "COLUMNS": 512, "ROWS": 1, "STEPS": 1},
@@ -449,7 +447,6 @@ AHEAD_OF_TIME = (
         {"D": 512, "NORM": True, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 1, "COLUMNS": 512, "ROWS": 2, "STEPS": 2},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "rotate_heads", "q_norm_rope",
         {"D": 512, "NORM": False, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 1, "COLUMNS": 512, "ROWS": 1, "STEPS": 1},
@@ -465,7 +462,6 @@ AHEAD_OF_TIME = (
         {"D": 512, "NORM": False, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 1, "COLUMNS": 512, "ROWS": 2, "STEPS": 2},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "store_keys", "k_norm_rope_store",
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False},
@@ -476,7 +472,6 @@ AHEAD_OF_TIME = (
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "norm_rope_store", "qk_norm_rope_store",
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False, "NORM": True, "HAS_WEIGHT": False, "SPLIT": False, "PARTS": 1, "COLUMNS": 512, "ROWS": 4, "STEPS": 1},
@@ -487,7 +482,6 @@ AHEAD_OF_TIME = (
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False, "NORM": True, "HAS_WEIGHT": False, "SPLIT": False, "PARTS": 1, "COLUMNS": 512, "ROWS": 2, "STEPS": 2},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "norm_rope_store", "qk_norm_rope_store",
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False, "NORM": True, "HAS_WEIGHT": False, "SPLIT": True, "PARTS": 1, "COLUMNS": 512, "ROWS": 4, "STEPS": 1},
@@ -498,7 +492,6 @@ AHEAD_OF_TIME = (
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False, "NORM": True, "HAS_WEIGHT": False, "SPLIT": True, "PARTS": 1, "COLUMNS": 512, "ROWS": 2, "STEPS": 2},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
 )
 
 #: columns of a head that a warp spans

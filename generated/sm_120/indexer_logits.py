@@ -252,7 +252,6 @@ AHEAD_OF_TIME = (
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "PER_ROW": False, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "logits_prefill", "prefill",
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 64, "BLOCKS": 2},
@@ -278,7 +277,6 @@ AHEAD_OF_TIME = (
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "logits_decode", "decode",
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "PER_ROW": False, "FP8_DOT": True, "ROWS": 1, "BLOCK_N": 64, "BLOCKS": 2},
@@ -304,7 +302,6 @@ AHEAD_OF_TIME = (
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "PER_ROW": False, "FP8_DOT": True, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
     (
         "logits_prefill", "prefill",
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": True, "ROWS": 1, "BLOCK_N": 64, "BLOCKS": 2},
@@ -330,7 +327,6 @@ AHEAD_OF_TIME = (
         {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": True, "ROWS": 1, "BLOCK_N": 32, "BLOCKS": 4},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False},
     ),
-
 )
 
 def decode_tile(batch, queries, width):

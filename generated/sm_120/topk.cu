@@ -162,26 +162,26 @@ DSV4_DEVICE void remote_store(u32& local, u32 rank, u32 value) {
 // excluded by their position, never by a value. Compile without fast-math: NaN tests rely on ordered comparisons.
 
 struct Params {
-  const u8* scores;
-  const i32* seq_lens;
-  const i32* page_table;
-  i32* out;
-  i32* raw_out;
-  u8* workspace;
-  i64 score_stride;
-  i64 seq_stride;
-  i64 table_stride;
-  i64 out_stride;
-  i64 raw_stride;
-  u32 batch;
-  u32 width;
-  u32 k;
-  u32 pages;
-  u32 page_bits;
-  const i32* row_starts;
-  const i32* out_offsets;
-  const i32* row_to_batch;
-  u32 tables;
+  const u8* scores;  // [batch, width]: rows start at any score
+  const i32* seq_lens;  // [batch]
+  const i32* page_table;  // [tables if mode == 'packed' else batch, pages]
+  i32* out;  // [batch, k]
+  i32* raw_out;  // [batch, k]
+  u8* workspace;  // workspace of batch * split_row_bytes bytes
+  i64 score_stride;  // elements from one entry of scores to the next along batch
+  i64 seq_stride;  // elements from one entry of seq_lens to the next along batch
+  i64 table_stride;  // elements from one entry of page_table to the next along tables if mode == 'packed' else batch
+  i64 out_stride;  // elements from one entry of out to the next along batch
+  i64 raw_stride;  // elements from one entry of raw_out to the next along batch
+  u32 batch;  // rows of scores
+  u32 width;  // allocated columns of a row
+  u32 k;  // entries selected per row
+  u32 pages;  // columns of the page table
+  u32 page_bits;  // log2 of the page size in entries
+  const i32* row_starts;  // [batch]: first column of each row's window; 0 without it
+  const i32* out_offsets;  // [batch]: added to a row's positions
+  const i32* row_to_batch;  // [batch]: row of the page table; a row's own number without it
+  u32 tables;  // rows of a page table that rows of scores share
 };
 static_assert(sizeof(Params) == 144u, "the host packs this many bytes");
 

@@ -440,7 +440,6 @@ AHEAD_OF_TIME = (
         {"D": 512, "HAS_WEIGHT": False, "PARTS": 2, "COLUMNS": 256, "ROWS": 4, "STEPS": 1, "DEPENDENT": True},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
-
     (
         "norm_heads", "qk_norm",
         {"D": 512, "HAS_WEIGHT": True, "PARTS": 2, "COLUMNS": 256, "ROWS": 1, "STEPS": 1, "DEPENDENT": True},
@@ -451,7 +450,6 @@ AHEAD_OF_TIME = (
         {"D": 512, "HAS_WEIGHT": True, "PARTS": 2, "COLUMNS": 256, "ROWS": 4, "STEPS": 1, "DEPENDENT": True},
         {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
-
     (
         "rotate_heads", "q_norm_rope",
         {"D": 512, "NORM": True, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 2, "COLUMNS": 256, "ROWS": 1, "STEPS": 1, "DEPENDENT": True},
@@ -467,7 +465,6 @@ AHEAD_OF_TIME = (
         {"D": 512, "NORM": True, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 2, "COLUMNS": 256, "ROWS": 2, "STEPS": 2, "DEPENDENT": True},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
-
     (
         "rotate_heads", "q_norm_rope",
         {"D": 512, "NORM": False, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 2, "COLUMNS": 256, "ROWS": 1, "STEPS": 1, "DEPENDENT": True},
@@ -483,7 +480,6 @@ AHEAD_OF_TIME = (
         {"D": 512, "NORM": False, "HAS_WEIGHT": False, "TABLE": "interleaved", "PARTS": 2, "COLUMNS": 256, "ROWS": 2, "STEPS": 2, "DEPENDENT": True},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
-
     (
         "store_keys", "k_norm_rope_store",
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False, "DEPENDENT": True},
@@ -494,7 +490,6 @@ AHEAD_OF_TIME = (
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False, "DEPENDENT": True},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
-
     (
         "norm_rope_store", "qk_norm_rope_store",
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False, "NORM": True, "HAS_WEIGHT": False, "SPLIT": False, "PARTS": 2, "COLUMNS": 256, "ROWS": 4, "STEPS": 1, "DEPENDENT": True},
@@ -505,7 +500,6 @@ AHEAD_OF_TIME = (
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False, "NORM": True, "HAS_WEIGHT": False, "SPLIT": False, "PARTS": 2, "COLUMNS": 256, "ROWS": 2, "STEPS": 2, "DEPENDENT": True},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
-
     (
         "norm_rope_store", "qk_norm_rope_store",
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False, "NORM": True, "HAS_WEIGHT": False, "SPLIT": True, "PARTS": 2, "COLUMNS": 256, "ROWS": 4, "STEPS": 1, "DEPENDENT": True},
@@ -516,7 +510,6 @@ AHEAD_OF_TIME = (
         {"TABLE": "interleaved", "RECORD": "v4_584", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "f32", "FIRST_SLOT": 0, "HAS_KV_OUT": False, "NORM": True, "HAS_WEIGHT": False, "SPLIT": True, "PARTS": 2, "COLUMNS": 256, "ROWS": 2, "STEPS": 2, "DEPENDENT": True},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
-
 )
 
 #: columns of a head that a warp spans
