@@ -18,3 +18,8 @@ _LINE = re.compile(r"^(constexpr (\w+) \w+ = \2::)(\w+)(;  // ---- choice: (\w+)
 def with_choices(text: str, options: Mapping[str, str]) -> str:
     """The source with the choices of `options` in its lines; options that it does not state are left alone."""
     return _LINE.sub(lambda line: f"{line[1]}{options.get(line[5], line[3])}{line[4]}", text)
+
+
+def stated_choices(text: str) -> dict[str, str]:
+    """Options that a source states in such lines, each with its choice there."""
+    return {line[5]: line[3] for line in _LINE.finditer(text)}

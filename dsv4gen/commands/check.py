@@ -24,9 +24,17 @@ from dsv4gen.console import emit_json, parse_grid, parse_shape
 @targets_option
 @families_option
 @click.option("--full", is_flag=True, help="Every case of the matrix instead of the covering selection.")
+@click.option("--option-builds", is_flag=True, help="Compile what options make of the sources too; takes minutes.")
 @click.option("--out", type=OutputFile(parents=True), help="Also write the results to this file.")
 @json_option
-def verify(targets: tuple[str, ...], families: tuple[str, ...], full: bool, out: Path | None, as_json: bool) -> None:
+def verify(
+    targets: tuple[str, ...],
+    families: tuple[str, ...],
+    full: bool,
+    option_builds: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Lint, compile, read resources and run the kernels on the oracles; no GPU needed.
 
     The results also stay in the cache, where `dsv4gen report` finds them.
@@ -37,7 +45,8 @@ def verify(targets: tuple[str, ...], families: tuple[str, ...], full: bool, out:
     from dsv4gen.verify.run import verify as run_verify
 
     with shown(quiet=as_json) as progress:
-        outcome = run_verify(select_targets(targets), families, full=full, progress=progress)
+        names = select_targets(targets)
+        outcome = run_verify(names, families, full=full, builds=option_builds, progress=progress)
     keep(outcome)
     if out is not None:
         write_results(outcome, out)

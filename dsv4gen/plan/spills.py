@@ -11,18 +11,18 @@ def make_spills(reader: Reader, name: str) -> Spills | None:
     """The allowance of one kernel; None where the spec states none, or none for this target.
 
     Raises:
-        SpecError: a `when` that reads more than facts and the options that tell instances apart.
+        SpecError: a `when` that reads more than facts and options.
     """
     kernel = reader.spec.kernels[name]
     if kernel.spills is None:
         return None
     keys = ("kernels", name, "spills", "when")
     when = reader.expr(kernel.spills.when, *keys)
-    known = [option for option in reader.spec.options if f"{{{option}}}" in kernel.symbol]
+    known = [*reader.spec.options]
     for word in when.names:
         if word not in known:
             raise SpecError(
-                f"spills.when reads {word!r}, which does not tell instances of this kernel apart",
+                f"spills.when reads {word!r}, which is known only when a shape is",
                 place=reader.place(*keys),
                 remedy=f"target facts{', ' if known else ''}{', '.join(known)} may be read",
             )

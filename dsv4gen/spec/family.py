@@ -164,7 +164,7 @@ class Spills(Model):
 
     Attributes:
         registers: how many at most.
-        when: which instances may, over target facts and the options that the symbol names; the others may spill none.
+        when: which instances and builds may, over target facts and options; the others may spill none.
         reason: why fewer would be worse.
     """
 

@@ -4,6 +4,7 @@ outcome          what was found, printed or as JSON
 results          outcomes on disk
 progress         what a long run says while it works
 triton_requests  what a Triton family compiles ahead of time
+builds           what options make of a source
 compiled         every source of every target through its compiler, resources against budgets
 spaces           workspaces of a call between guard bytes
 simt             launches on the SIMT host build

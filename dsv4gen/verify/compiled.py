@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
+from dsv4gen.base.choices import with_choices
 from dsv4gen.base.errors import DsvError
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.render import RenderedFile, render_source
@@ -23,6 +25,7 @@ from dsv4gen.toolchain import (
     compile_triton_many,
     run_tasks,
 )
+from dsv4gen.verify.builds import build_words
 from dsv4gen.verify.outcome import Finding, KernelRow
 from dsv4gen.verify.progress import QUIET, Progress
 from dsv4gen.verify.triton_requests import labels, triton_requests
@@ -38,10 +41,15 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Job:
-    """One family on one device that runs its source: the target itself or one of its `also` devices."""
+    """One family on one device that runs its source: the target itself or one of its `also` devices.
+
+    Attributes:
+        options: choices that take the place of those in the source's lines.
+    """
 
     plan: FamilyPlan
     record: TargetRecord
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 def compile_all(jobs: Sequence[Job], progress: Progress = QUIET) -> Compiled:
@@ -54,18 +62,18 @@ def compile_all(jobs: Sequence[Job], progress: Progress = QUIET) -> Compiled:
 def _compile_sources(jobs: Sequence[Job], progress: Progress) -> Compiled:
     if not jobs:
         return Compiled((), ())
-    tasks = [Task(f"{job.plan.family} for {job.record.device}", lambda job=job: _compile(job)) for job in jobs]  # type: ignore[misc]
+    tasks = [Task(_title(job), lambda job=job: _compile(job)) for job in jobs]  # type: ignore[misc]
     rows: list[KernelRow] = []
     findings: list[Finding] = []
     with progress.stage("compiling HIP/CUDA sources", len(tasks)) as step:
         finished = run_tasks(tasks, on_finish=lambda _: step())
     for job, done in zip(jobs, finished, strict=True):
         if done.error is not None:
-            findings += _findings(job.plan, getattr(done.error, "errors", (done.error,)))
+            findings += _findings(job.plan, getattr(done.error, "errors", (done.error,)), job.options)
         elif done.value is not None:
             found = list(_read(job, done.value))
             rows += [row for row, _ in found]
-            findings += _findings(job.plan, [error for _, errors in found for error in errors])
+            findings += _findings(job.plan, [error for _, errors in found for error in errors], job.options)
     return Compiled(tuple(rows), tuple(findings))
 
 
@@ -92,8 +100,11 @@ def _compile_modules(jobs: Sequence[Job], progress: Progress) -> Compiled:
     return Compiled(tuple(rows), tuple(findings))
 
 
-def _findings(plan: FamilyPlan, errors: Iterable[object]) -> list[Finding]:
-    return [Finding(plan.target.name, plan.family, "compile", str(error)) for error in errors]
+def _findings(
+    plan: FamilyPlan, errors: Iterable[object], options: Mapping[str, str] = MappingProxyType({})
+) -> list[Finding]:
+    where = f" (with{build_words(options)})" if options else ""
+    return [Finding(plan.target.name, plan.family, "compile", f"{error}{where}") for error in errors]
 
 
 def _budget(
@@ -101,8 +112,12 @@ def _budget(
 ) -> Sequence[DsvError]:
     """The check of one combination, with what the spec lets the kernel spill."""
     spills = (k.spills for k in plan.kernels if k.entry == kernel.function)
-    allowed = max((one.allowed({}) for one in spills if one is not None), default=0)
+    allowed = max((one.allowed(_usual(plan)) for one in spills if one is not None), default=0)
     return check_budget(used, record, threads=threads, **_allowances(allowed))
+
+
+def _usual(plan: FamilyPlan) -> dict[str, str]:
+    return {option.name: option.default for option in plan.options}
 
 
 def _allowances(registers: int) -> dict[str, int]:
@@ -124,15 +139,21 @@ def _requests(job: Job, folder: Path) -> list[tuple[TritonKernel, str]]:
     return list(zip(kernels, labels(kernels), strict=True))
 
 
+def _title(job: Job) -> str:
+    return f"{job.plan.family} for {job.record.device}{build_words(job.options)}"
+
+
 def _compile(job: Job) -> CodeObject:
     file: RenderedFile = render_source(job.plan)
+    text = with_choices(file.text, job.options)
     symbols = [instance.symbol for kernel in job.plan.kernels for instance in kernel.instances]
-    return compile_source(file.text, job.record, symbols=symbols, name=job.plan.family, source_map=file.source_map)
+    return compile_source(text, job.record, symbols=symbols, name=job.plan.family, source_map=file.source_map)
 
 
 def _read(job: Job, code: CodeObject) -> Iterator[tuple[KernelRow, list[DsvError]]]:
     for kernel in job.plan.kernels:
         for instance in kernel.instances:
+            options = {**_usual(job.plan), **job.options, **instance.options}
             used = code.kernel(instance.symbol)
             errors: list[DsvError] = list(
                 check_budget(
@@ -141,11 +162,12 @@ def _read(job: Job, code: CodeObject) -> Iterator[tuple[KernelRow, list[DsvError
                     expected_shared=instance.shared_bytes,
                     threads=instance.threads,
                     min_blocks=instance.min_blocks,
-                    **_allowances(kernel.spills.allowed(instance.options) if kernel.spills else 0),
+                    **_allowances(kernel.spills.allowed(options) if kernel.spills else 0),
                 )
             )
             limit = job.record.shared.static
-            yield _row(job.plan, job.record, instance.symbol, used, code.compiler, instance.threads, limit), errors
+            symbol = instance.symbol + build_words(job.options)
+            yield _row(job.plan, job.record, symbol, used, code.compiler, instance.threads, limit), errors
 
 
 def _row(

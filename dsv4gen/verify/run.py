@@ -13,6 +13,7 @@ from dsv4gen.emit.build import Request, make_plans, make_trees
 from dsv4gen.plan.ir import FamilyPlan, Kernel, Spills
 from dsv4gen.spec import Specs, load_specs
 from dsv4gen.target import resolve_target
+from dsv4gen.verify.builds import option_builds
 from dsv4gen.verify.compiled import Compiled, Job, compile_all
 from dsv4gen.verify.executed import execute_all
 from dsv4gen.verify.outcome import KernelRow, Outcome
@@ -26,9 +27,14 @@ def verify(
     families: Sequence[str],
     *,
     full: bool = False,
+    builds: bool = False,
     progress: Progress = QUIET,
 ) -> Outcome:
     """Verify families on targets from the specs as they are now.
+
+    Args:
+        full: every case of the matrix.
+        builds: compile what options make of the sources too, see `option_builds`.
 
     Raises:
         SpecError, TemplateError, LintError, Problems: what cannot even be rendered.
@@ -41,7 +47,7 @@ def verify(
         specs = load_specs(*extensions.spec_folders())
         plans = {target: make_plans(specs, target, families or names) for target in targets}
     with _timed(seconds, "compile"):
-        compiled, notes = _compile(specs, plans, progress)
+        compiled, notes = _compile(specs, plans, builds, progress)
     with _timed(seconds, "run"):
         flat = [plan for target in targets for plan in plans[target]]
         records = {target: resolve_target(specs, target) for target in targets}
@@ -66,13 +72,16 @@ def verify(
     )
 
 
-def _compile(specs: Specs, plans: dict[str, list[FamilyPlan]], progress: Progress) -> tuple[Compiled, list[str]]:
+def _compile(
+    specs: Specs, plans: dict[str, list[FamilyPlan]], builds: bool, progress: Progress
+) -> tuple[Compiled, list[str]]:
     """Compile for each target and the other devices that run its source; no compiler is a note, not a finding."""
     jobs = []
     for target, made in plans.items():
         record = resolve_target(specs, target)
         for plan in made:
             jobs += [Job(plan, device) for device in (record, *record.also)]
+            jobs += [Job(plan, record, options) for options in (option_builds(plan) if builds else ())]
     try:
         return compile_all(jobs, progress), []
     except ToolMissing as error:

@@ -200,9 +200,9 @@ def test_an_allowance_to_spill_is_for_the_modes_and_targets_it_names(copy: Copy)
         assert allowed == SPILLING.get(kernel.name, set()), kernel.name
 
 
-def test_an_allowance_that_reads_what_no_symbol_shows_is_refused(copy: Copy) -> None:
-    copy.edit(SPEC, "{registers: 6, when: \"detect.api == 'cuda' and", "{registers: 6, when: \"sorted == 'none' and")
+def test_an_allowance_that_reads_a_shape_is_refused(copy: Copy) -> None:
+    copy.edit(SPEC, "{registers: 6, when: \"detect.api == 'cuda' and", '{registers: 6, when: "width > 8 and')
     error = refusal(copy, "sm_90")
-    assert error.message == "spills.when reads 'sorted', which does not tell instances of this kernel apart"
-    assert error.remedy == "target facts, mode may be read"
+    assert error.message == "spills.when reads 'width', which is known only when a shape is"
+    assert error.remedy == "target facts, mode, nan_policy, score_dtype, sorted, tie_break may be read"
     assert error.place is not None and error.place.line == line_of(copy, "spills: ")
