@@ -185,7 +185,21 @@ def gather_scopes(
     await_launch_before()
     program = tl.program_id(0)
     programs = tokens * tl.cdiv(width, ROWS)
-    if program < programs:
+    if DIALECT == EXTRA_DIALECT and HAS_LENGTHS == HAS_EXTRA_LENGTHS:
+        # One body whose scalars are of one scope or the other: behind a branch, addresses would be computed by each lane.
+        extra = program >= programs
+        gather_rows(
+            tl.where(extra, extra_cache, cache), tl.where(extra, extra_indices, indices),
+            tl.where(extra, extra_lengths, lengths), out, mask, tl.where(extra, program - programs, program),
+            tl.where(extra, extra_width, width), tl.where(extra, extra_pages, pages),
+            tl.where(extra, extra_page_size, page_size), queries, tl.where(extra, k_offset + width, k_offset),
+            tl.where(extra, extra_page_stride, page_stride),
+            tl.where(extra, extra_index_token_stride, index_token_stride),
+            tl.where(extra, extra_index_stride, index_stride), tl.where(extra, extra_length_stride, length_stride),
+            out_token_stride, out_stride, mask_token_stride, mask_stride,
+            DIALECT, HAS_LENGTHS, NATIVE, ROWS,
+        )
+    elif program < programs:
         gather_rows(
             cache, indices, lengths, out, mask, program, width, pages, page_size, queries, k_offset,
             page_stride, index_token_stride, index_stride, length_stride,
@@ -226,6 +240,12 @@ AHEAD_OF_TIME = (
     (
         "gather_scope", "gather",
         {"DIALECT": "e4m3fnuz", "HAS_LENGTHS": True, "NATIVE": True, "ROWS": 4},
+        {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
+    ),
+
+    (
+        "gather_scopes", "gather_dual",
+        {"DIALECT": "e4m3fn", "EXTRA_DIALECT": "e4m3fn", "HAS_LENGTHS": True, "HAS_EXTRA_LENGTHS": True, "NATIVE": True, "ROWS": 4},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
 
