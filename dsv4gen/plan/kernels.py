@@ -15,6 +15,7 @@ from dsv4gen.plan.reader import Reader, with_tile
 from dsv4gen.plan.spills import make_spills
 from dsv4gen.prove import CoverageProof, Expr, FitProof, PathRule, prove_buckets, prove_coverage, prove_fit, prove_width
 from dsv4gen.spec.family import Kernel as KernelSpec
+from dsv4gen.spec.kernel_references import visible_tile
 from dsv4gen.spec.tuning import TuningRow
 from dsv4gen.target.occupancy import second_bound
 
@@ -69,7 +70,24 @@ def _buckets(reader: Reader, name: str, spec: KernelSpec) -> tuple[Bucket, ...]:
         when = reader.expr(bucket.when, "kernels", name, "buckets", index, "when")
         if when.constant is not False:
             found.append(Bucket(when, dict(bucket.tile), f"kernels.{name}.buckets[{index}]"))
+            _require_own_symbol(reader, name, found, index)
     return tuple(found)
+
+
+def _require_own_symbol(reader: Reader, name: str, buckets: Sequence[Bucket], index: int) -> None:
+    """The last bucket's tile has a symbol of its own on this target.
+
+    Raises:
+        ProofError: an earlier bucket has another tile under the same symbol.
+    """
+    kernel, *others, last = (reader.spec.kernels[name], *buckets)
+    for other in others:
+        if visible_tile(kernel, other.tile) == visible_tile(kernel, last.tile) and other.tile != last.tile:
+            raise ProofError(
+                f"another bucket has a different tile under the same symbol on {reader.record.name}",
+                place=reader.place("kernels", name, "buckets", index, "tile"),
+                remedy="add the dimension that differs to the symbol",
+            )
 
 
 def _tuned_buckets(reader: Reader, name: str, rows: Sequence[TuningRow]) -> tuple[Bucket, ...]:

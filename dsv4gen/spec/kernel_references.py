@@ -26,8 +26,8 @@ def check_kernel(family: FamilySpec, name: str, findings: Findings) -> None:
         findings.known(placeholder, known, "no option and no tile", *keys, "symbol")
     for dimension, values in kernel.tiles.items():
         findings.unique(map(str, values), *keys, "tiles", dimension)
-        if min(values) < 1:
-            findings.add(f"{min(values)} is not positive", *keys, "tiles", dimension)
+        if min(values) < 0:
+            findings.add(f"{min(values)} is negative", *keys, "tiles", dimension)
         if dimension in {*family.axes, *family.constants, *family.options}:
             findings.add("the same name stands for something else in this file", *keys, "tiles", dimension)
     findings.unique((path.name for path in kernel.row_paths), *keys, "row_paths")
@@ -72,15 +72,21 @@ def _check_buckets(kernel: Kernel, findings: Findings, keys: tuple[str, str]) ->
     check_whens((bucket.when for bucket in kernel.buckets), findings, (*keys, "buckets"))
     for position, bucket in enumerate(kernel.buckets):
         check_tile(kernel, bucket.tile, findings, (*keys, "buckets", position, "tile"))
-    check_symbol_tiles(kernel, [bucket.tile for bucket in kernel.buckets], findings, (*keys, "buckets"), "tile")
+    everywhere = [bucket.tile if "." not in bucket.when else None for bucket in kernel.buckets]
+    check_symbol_tiles(kernel, everywhere, findings, (*keys, "buckets"), "tile")
 
 
 def check_symbol_tiles(
-    kernel: Kernel, tiles: Iterable[Mapping[str, int]], findings: Findings, keys: tuple[str, ...], last: str
+    kernel: Kernel, tiles: Iterable[Mapping[str, int] | None], findings: Findings, keys: tuple[str, ...], last: str
 ) -> None:
-    """Tiles that differ have symbols that differ; mistakes are at `keys`, the position, and `last`."""
+    """Tiles that differ have symbols that differ; mistakes are at `keys`, the position, and `last`.
+
+    None stands for a bucket that a target's facts may rule out: the plan for a target checks it.
+    """
     first: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
     for position, tile in enumerate(tiles):
+        if tile is None:
+            continue
         visible = visible_tile(kernel, tile)
         if first.setdefault(visible, tile) != tile:
             message = "another bucket has a different tile under the same symbol"

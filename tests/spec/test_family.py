@@ -70,7 +70,7 @@ BROKEN = [
     ("sample_{mode}_t{threads}", "sample_{mode}", "kernels.main.buckets[1].tile: another bucket has a different tile under the same symbol"),
     ("symbol: sample_part", "symbol: sample_plain_t64", "kernels.part.symbol: sample.kernels.main defines the same symbol"),
     ("loads: [1, 2]", "loads: [1, 2, 2]", "kernels.main.tiles.loads: '2' is listed 2 times"),
-    ("loads: [1, 2]", "loads: [0, 1, 2]", "kernels.main.tiles.loads: 0 is not positive"),
+    ("loads: [1, 2]", "loads: [-1, 1, 2]", "kernels.main.tiles.loads: -1 is negative"),
     ("threads: 128, loads: 2}", "threads: 192, loads: 2}", "kernels.main.buckets[1].tile.threads: 192 is not among the tiles 64, 128"),
     ("threads: 128, loads: 2}", "threads: 128}", "kernels.main.buckets[1].tile: no value for 'loads'"),
     ("threads: 128, loads: 2}", "threads: 128, loads: 2, load: 1}", "kernels.main.buckets[1].tile.load: 'load' is no tile dimension (did you mean 'loads'?)"),
@@ -112,6 +112,15 @@ def test_cross_reference(tmp_path: Path, old: str, new: str, expected: str) -> N
     path = expected.partition(":")[0]
     key = re.findall(r"[a-z_]+", path)[-1]
     assert f"{key}:" in broken.splitlines()[place.line - 1]
+
+
+def test_a_tile_dimension_may_be_zero(tmp_path: Path) -> None:
+    """What it stands for is left out."""
+    edited = damage(
+        damage(FAMILY, "loads: [1, 2]", "loads: [0, 1, 2]"), "threads: 64, loads: 1}", "threads: 64, loads: 0}"
+    )
+    main = load_specs(write_specs(tmp_path, family=edited)).families["sample"].model.kernels["main"]
+    assert main.buckets[0].tile == {"threads": 64, "loads": 0}
 
 
 def test_two_families_may_not_share_symbols_or_flags(tmp_path: Path) -> None:
