@@ -31,6 +31,17 @@ DSV4_KERNEL(32, 1) void late(DSV4_PARAMS(Params, params)) {
   params.out[cluster_rank()] = remote_load(shared.count, 1 - cluster_rank());
 }
 
+DSV4_KERNEL(32, 1) void unmet(DSV4_PARAMS(Params, params)) {
+  DSV4_SHARED(Shared, shared);
+  shared.count = 0;
+  cluster_barrier();
+  block_barrier();
+  remote_store(shared.count, 1 - cluster_rank(), 7);
+  block_barrier();
+  if (thread_id() == 0) params.out[block_x()] = shared.count;
+  cluster_barrier();
+}
+
 DSV4_KERNEL(32, 1) void wrong_rank(DSV4_PARAMS(Params, params)) {
   DSV4_SHARED(Shared, shared);
   cluster_barrier();
@@ -107,6 +118,14 @@ def launch(kernel: str, *, n: int = 0, order: str = "ascending") -> SimtResult:
 def test_mistakes_are_reported(kernel: str, n: int, words: str, order: str) -> None:
     errors = launch(kernel, n=n, order=order).errors
     assert len(errors) == 1 and words in errors[0], errors
+
+
+@pytest.mark.parametrize(("order", "seen"), [("ascending", [0, 7]), ("descending", [7, 0])])
+def test_a_block_goes_ahead_of_its_peers(order: str, seen: list[int]) -> None:
+    """Up to the next cluster barrier: what a peer has not written by then is not there."""
+    out = np.zeros(64, np.uint32)
+    build(MISTAKES, 32).launch("unmet", LAYOUT, arguments(out), 2, 32, cluster=2, order=order).raise_errors()
+    assert out[:2].tolist() == seen
 
 
 def test_uniform_barriers_pass() -> None:

@@ -189,10 +189,12 @@ void Engine::answer(Thread* wave, u32 wave_count, u32 begin, u32 end) {
   for (u32 lane = begin; lane < end; ++lane) wave[lane].state = kReady;
 }
 
-// Let through the barriers at which every thread waits; false when all threads have ended or cannot go on.
+// Let through the barriers at which every thread waits; false when all threads have ended or cannot go on. Of the blocks
+// of a cluster that wait at barriers of their own, one goes on: the others stay as far behind as the order has it, until
+// all meet.
 bool Engine::release_barriers() {
-  u32 at_cluster_barrier = 0;
-  bool released = false;
+  u32 at_cluster_barrier = 0, at_own = 0;
+  u32 waiting[kMaxClusterBlocks];
   const Thread* cluster_leader = nullptr;
   const Thread* ended = nullptr;
   for (u32 rank = 0; rank < cluster_blocks_; ++rank) {
@@ -205,12 +207,18 @@ bool Engine::release_barriers() {
       cluster_leader = leader;
       ++at_cluster_barrier;
     } else {
-      for (u32 index = 0; index < threads_; ++index) block.threads[index].state = kReady;
-      ++counters().block_barriers;
-      released = true;
+      waiting[at_own++] = rank;
     }
   }
-  if (released || at_cluster_barrier == 0) return released;
+  if (at_own != 0) {
+    const u32 last = at_own - 1;
+    const u32 pick = request_.order == kRandom ? next_random() % at_own : request_.order == kDescending ? last : 0;
+    Thread* threads = block_table[waiting[pick]].threads;
+    for (u32 index = 0; index < threads_; ++index) threads[index].state = kReady;
+    ++counters().block_barriers;
+    return true;
+  }
+  if (at_cluster_barrier == 0) return false;
   if (ended != nullptr) {
     find(kMissedClusterBarrier, cluster_leader, cluster_leader->line).detail = ended->self.cluster_rank;
     stopped_ = true;
