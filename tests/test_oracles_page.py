@@ -11,8 +11,10 @@ import tests.compress.test_mutations as compress
 import tests.indexer_logits.test_mutations as indexer_logits
 import tests.qk_norm_rope.test_mutations as qk_norm_rope
 import tests.sparse_decode.test_mutations as sparse_decode
+import tests.topk.test_cluster_bugs as topk_clusters
 import tests.topk.test_mutations as topk
 import tests.topk.test_options as topk_options
+import tests.topk.test_sampled as topk_sampled
 import tests.topk.test_split as split
 import tests.topk.test_split_options as split_options
 import tests.triton.test_mutations as gather_dequant
@@ -47,6 +49,7 @@ def test_defects_of_topk_by_wave_size() -> None:
     listed = {defect: tuple(columns[1:]) for defect, columns in rows("topk").items()}
     waves = dict.fromkeys(topk.WAVE_BUGS, ("rejected", "harmless"))
     everywhere = (*topk.MISSING_PIECES, *topk.WINDOW_BUGS, *topk_options.OPTION_BUGS)
+    everywhere += (*topk_sampled.SAMPLE_BUGS, *topk_clusters.CLUSTER_BUGS)
     assert listed == {**waves, **dict.fromkeys(everywhere, ("rejected", "rejected"))}
 
 

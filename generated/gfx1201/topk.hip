@@ -69,6 +69,11 @@ DSV4_DEVICE u32 shuffle_up(u32 value, u32 delta) {
 DSV4_DEVICE u32 shuffle_xor(u32 value, u32 mask) {
   return read_lane(value, lane_id() ^ (mask & (kWarp - 1)));
 }
+DSV4_DEVICE u32 warp_sum(u32 value) {
+#pragma unroll
+  for (u32 mask = kWarp / 2; mask != 0; mask /= 2) value += shuffle_xor(value, mask);
+  return value;
+}
 
 // -- bits
 DSV4_DEVICE u32 popcount(u32 value) { return __builtin_popcount(value); }
@@ -80,6 +85,7 @@ DSV4_DEVICE u32 popcount(u64 value) {
 DSV4_DEVICE u32 float_bits(float value) { return __builtin_bit_cast(u32, value); }
 DSV4_DEVICE float from_bits(u32 bits) { return __builtin_bit_cast(float, bits); }
 DSV4_DEVICE u16 half_bits(float value) { return __builtin_bit_cast(u16, static_cast<_Float16>(value)); }
+DSV4_DEVICE u32 half_pair(float low, float high) { return half_bits(low) | static_cast<u32>(half_bits(high)) << 16; }
 
 // -- barrier, fence and atomics
 DSV4_DEVICE void block_barrier() {
@@ -91,6 +97,8 @@ DSV4_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "agen
 DSV4_DEVICE u32 shared_add(u32& counter, u32 value) {
   return __hip_atomic_fetch_add(&counter, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
 }
+DSV4_DEVICE u32 shared_add_once(u32& counter, u32 value) { return shared_add(counter, value); }
+DSV4_DEVICE void shared_increment(u32& counter) { shared_add(counter, 1); }
 DSV4_DEVICE u32 global_add(u32* counter, u32 value) {
   return __hip_atomic_fetch_add(counter, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
@@ -133,14 +141,16 @@ DSV4_DEVICE void release_consumer() {}
 //   search   the bin that the k-th largest score falls into gives the cut: a key range, the number of scores above
 //            it, and the number of scores inside it, the tied ones.
 //   narrow   only while more scores are tied than can be staged: a histogram over equal parts of the key range,
-//            from the row again, until they fit or are all equal. Shared memory is a cache, never a bound.
+//            until they fit or are all equal. Shared memory is a cache, never a bound.
 //   collect  scores above the cut win; tied ones are staged, or win too where all of them or any of them may.
 //   resolve  the best of the staged ones, ranked by key, then by lower position.
 //   write    winners to positions, through the page table, or both.
 //
-// Register rows are read once, and stay in registers from count to collect unless they must be narrowed. Streaming
-// rows are read again for collect, back to front, so that what was read last comes from the cache. Padding lanes are
-// excluded by their position, never by a value. Compile without fast-math: NaN tests rely on ordered comparisons.
+// Rows that fit into registers are read once: short ones, which the host knows to fit, by kernels of their own. Long
+// ones are read once as well where shared memory has room for candidates, which a sample of the row proposes. What is
+// left is streamed twice, the second time back to front, so that what was read last comes from the cache. Padding lanes
+// never win: they are told by their position wherever a value could not. Compile without fast-math: NaN tests rely on
+// ordered comparisons.
 
 struct Params {
   const u8* scores;  // [batch, width]: rows start at any score
@@ -195,6 +205,7 @@ constexpr u32 kSign = 0x80000000u;
 constexpr u32 kInfinity = 0x7f800000u;
 constexpr u32 kNanKey = 0;
 constexpr u32 kLowestKey = 0x007fffffu;  // of -inf
+constexpr u32 kNotANumber = 0x7fffffffu;
 constexpr u32 kZeroKey = kSign;
 constexpr u32 kHalfNormal = 0x0400u;  // smallest normal fp16 magnitude
 constexpr u32 kHalfInfinity = 0x7c00u;
@@ -208,6 +219,8 @@ DSV4_DEVICE u32 exact_key(float score) {
   return magnitude == 0 ? kZeroKey : ordered(bits);
 }
 
+DSV4_DEVICE float magnitude_of(float score) { return from_bits(float_bits(score) & ~kSign); }
+
 DSV4_DEVICE float score_of(u32 key) { return from_bits((key & kSign) != 0 ? key ^ kSign : ~key); }
 
 // Bits of the smallest fp32 magnitude that rounds to the even fp16 magnitude `half` or above: the midpoint below
@@ -220,14 +233,17 @@ DSV4_DEVICE u32 rounding_edge(u32 half) {
 
 // -- tiles, cuts and shared memory
 
-template <u32 threads, u32 loads_in_flight, u32 coarse_bits, u32 tie_capacity>
+// A short row's tile has no pool, and as many loads in flight as vectors in registers.
+template <u32 threads, u32 loads_in_flight, u32 coarse_bits, u32 tie_capacity, u32 pool_capacity = 0>
 struct SelectTile {
+  static constexpr u32 kBlocks = 1;
   static constexpr u32 kThreads = threads;
   static constexpr u32 kLoads = loads_in_flight;
   static constexpr u32 kBins = 1u << coarse_bits;
   static constexpr u32 kHalfShift = 16 - coarse_bits;
   static constexpr u32 kTieCapacity = tie_capacity;
   static constexpr u32 kTiesPerThread = (tie_capacity + threads - 1) / threads;
+  static constexpr u32 kPoolCapacity = pool_capacity;  // candidates of a sampled row; 0: rows are not sampled
 };
 
 // Scores with keys in [low, low + span) are tied around rank k: above < k <= above + tied.
@@ -236,16 +252,42 @@ struct Cut {
 };
 
 template <class Tile>
-struct alignas(16) SharedSelect {
-  struct Stage {
-    u32 winners[kMaxK];
-    u32 tie_keys[Tile::kTieCapacity];
-    u32 tie_positions[Tile::kTieCapacity];
+struct Stage {
+  u32 winners[kMaxK];
+  u32 tie_keys[Tile::kTieCapacity];
+  u32 tie_positions[Tile::kTieCapacity];
+};
+
+template <class Tile>
+struct Pool {
+  float scores[Tile::kPoolCapacity == 0 ? 1 : Tile::kPoolCapacity];
+  u32 positions[Tile::kPoolCapacity == 0 ? 1 : Tile::kPoolCapacity];
+};
+
+template <class Tile>
+using Histogram = u32[Tile::kBins + kWarp];  // the last words take what is not counted, one for each lane
+
+// The last search ends before the first score is staged, and the pool is read before the histogram is cleared: they
+// share their memory, unless other blocks read the histogram.
+template <class Tile, bool kApart>
+struct Areas {
+  union {
+    Histogram<Tile> histogram;
+    Stage<Tile> stage;
+    Pool<Tile> pool;
   };
-  union {  // the last search ends before the first score is staged
-    u32 histogram[Tile::kBins + kWarp];  // the last words take what is not counted, one for each lane
-    Stage stage;
+};
+template <class Tile>
+struct Areas<Tile, true> {
+  Histogram<Tile> histogram;
+  union {
+    Stage<Tile> stage;
+    Pool<Tile> pool;
   };
+};
+
+template <class Tile>
+struct alignas(16) SharedSelect : Areas<Tile, (Tile::kBlocks > 1)> {
   u32 fine[kFineBins];
   u32 warp_totals[kWarp];
   Cut cut;
@@ -311,35 +353,54 @@ DSV4_DEVICE u32 table_row(const Params& params, u32 row) {
   return row;
 }
 
+// Where a row's selection goes.
+template <Mode kMode>
+struct Output {
+  i32* out;
+  i32* raw_out;
+  const i32* table;  // the row's pages
+  u32 page_bits;
+  u32 offset;  // of its positions in a concatenation of rows
+};
+
+template <Mode kMode>
+DSV4_DEVICE Output<kMode> output_of(const Params& params, u32 row) {
+  Output<kMode> output{params.out + static_cast<i64>(row) * params.out_stride, nullptr, nullptr, 0, 0};
+  if constexpr (kMode == Mode::dual) output.raw_out = params.raw_out + static_cast<i64>(row) * params.raw_stride;
+  if constexpr (kMode == Mode::ragged) output.offset = static_cast<u32>(load_scalar(params.out_offsets + row));
+  if constexpr (is_paged(kMode)) {
+    output.table = params.page_table + static_cast<i64>(table_row<kMode>(params, row)) * params.table_stride;
+    output.page_bits = params.page_bits;
+  }
+  return output;
+}
+
 // What a slot gets: the position, its place in a concatenation of rows, or its place in the cache. A page's number is a
 // load; callers keep several in flight.
 template <Mode kMode>
-DSV4_DEVICE i32 entry_of(const Params& params, u32 row, i32 position) {
-  if constexpr (kMode == Mode::indices) return position;
+DSV4_DEVICE i32 entry_of(const Output<kMode>& output, i32 position) {
   if (position == kNothing) return kNothing;
-  if constexpr (kMode == Mode::ragged)
-    return static_cast<i32>(static_cast<u32>(position) + static_cast<u32>(load_scalar(params.out_offsets + row)));
-  const i32* table = params.page_table + static_cast<i64>(table_row<kMode>(params, row)) * params.table_stride;
-  const u32 page = static_cast<u32>(load_scalar(table + (position >> params.page_bits)));
-  return static_cast<i32>(page << params.page_bits | (static_cast<u32>(position) & ((1u << params.page_bits) - 1)));
+  if constexpr (!is_paged(kMode)) return static_cast<i32>(static_cast<u32>(position) + output.offset);
+  const u32 page = static_cast<u32>(load_scalar(output.table + (static_cast<u32>(position) >> output.page_bits)));
+  return static_cast<i32>(page << output.page_bits | (static_cast<u32>(position) & ((1u << output.page_bits) - 1)));
 }
 
 template <Mode kMode>
-DSV4_DEVICE void write_slot(const Params& params, u32 row, u32 slot, i32 position, i32 entry) {
-  (params.out + static_cast<i64>(row) * params.out_stride)[slot] = entry;
-  if constexpr (kMode == Mode::dual)
-    (params.raw_out + static_cast<i64>(row) * params.raw_stride)[slot] = position;
+DSV4_DEVICE void write_slot(const Output<kMode>& output, u32 slot, i32 position, i32 entry) {
+  output.out[slot] = entry;
+  if constexpr (kMode == Mode::dual) output.raw_out[slot] = position;
 }
 
 // Every column wins, in order; the scores are not read, unless NaN is dropped.
 template <Mode kMode, u32 kThreads>
 DSV4_DEVICE void write_trivial(const Params& params, u32 row, u32 seq_len) {
+  const Output<kMode> output = output_of<kMode>(params, row);
   for (u32 slot = thread_id(); slot < params.k; slot += kThreads) {
     i32 position = slot < seq_len ? static_cast<i32>(slot) : kNothing;
     if constexpr (kNanPolicy == NanPolicy::drop)
       if (slot < seq_len && exact_key(load_score(row_scores<kMode>(params, row) + slot)) == kNanKey)
         position = kNothing;
-    write_slot<kMode>(params, row, slot, position, entry_of<kMode>(params, row, position));
+    write_slot(output, slot, position, entry_of(output, position));
   }
 }
 
@@ -350,26 +411,39 @@ DSV4_DEVICE i32 moved(u32 position, u32 offset) {
   return static_cast<i32>(position + offset);
 }
 
+// Up to kSlots slots of a thread, `stride` apart, from positions[0, count), each `offset` further on.
+template <u32 kSlots, Mode kMode>
+DSV4_DEVICE void write_slots(const Output<kMode>& output, u32 first, u32 count, u32 stride, const u32* positions,
+                             u32 offset) {
+  i32 position[kSlots], entry[kSlots];
+#pragma unroll
+  for (u32 i = 0; i < kSlots; ++i) {
+    const u32 place = thread_id() + i * stride;
+    position[i] = place < count ? moved(positions[place], offset) : kNothing;
+  }
+#pragma unroll
+  for (u32 i = 0; i < kSlots; ++i) entry[i] = entry_of(output, position[i]);
+#pragma unroll
+  for (u32 i = 0; i < kSlots; ++i) {
+    const u32 place = thread_id() + i * stride;
+    if (place < count) write_slot(output, first + place, position[i], entry[i]);
+  }
+}
+
 // Slots [first, first + count) from positions[0, count), each `offset` further on; count <= kMaxK.
 template <Mode kMode, u32 kThreads>
 DSV4_DEVICE void write_positions(const Params& params, u32 row, u32 first, u32 count, const u32* positions,
                                  u32 offset) {
-  constexpr u32 kInFlight = kThreads < kMaxK / 4 ? 4 : kMaxK / kThreads;
-#pragma unroll 1
-  for (u32 base = thread_id(); base < count; base += kInFlight * kThreads) {
-    i32 position[kInFlight], entry[kInFlight];
-#pragma unroll
-    for (u32 i = 0; i < kInFlight; ++i) {
-      const u32 place = base + i * kThreads;
-      position[i] = place < count ? moved(positions[place], offset) : kNothing;
+  const Output<kMode> output = output_of<kMode>(params, row);
+  constexpr u32 kSlots = kMaxK / kThreads;
+  if constexpr (kSlots > 8) {
+    for (u32 place = thread_id(); place < count; place += kThreads) {
+      const i32 position = moved(positions[place], offset);
+      write_slot(output, first + place, position, entry_of(output, position));
     }
-#pragma unroll
-    for (u32 i = 0; i < kInFlight; ++i) entry[i] = entry_of<kMode>(params, row, position[i]);
-#pragma unroll
-    for (u32 i = 0; i < kInFlight; ++i) {
-      const u32 place = base + i * kThreads;
-      if (place < count) write_slot<kMode>(params, row, first + place, position[i], entry[i]);
-    }
+  } else {
+    if (count <= kThreads) return write_slots<1>(output, first, count, kThreads, positions, offset);
+    write_slots<kSlots>(output, first, count, kThreads, positions, offset);
   }
 }
 
@@ -395,11 +469,16 @@ DSV4_DEVICE u32 exclusive_sum(u32 value, u32 (&warp_totals)[kWarp]) {
   return (warp_id() == 0 ? 0 : below) + sum - value;
 }
 
-// One slot for each lane of `lanes`: a single atomic for the warp.
-DSV4_DEVICE u32 reserve(u32& counter, u32 lanes) {
+// The first of `count` slots for a warp, by a single atomic.
+DSV4_DEVICE u32 reserve_for_warp(u32& counter, u32 count) {
   u32 first = 0;
-  if (warp_lane() == 0 && lanes != 0) first = shared_add(counter, popcount(lanes));
-  return shuffle(first, 0) + popcount(lanes & lanes_below_mask());
+  if (warp_lane() == 0) first = shared_add_once(counter, count);
+  return shuffle(first, 0);
+}
+
+// One slot for each lane of `lanes`.
+DSV4_DEVICE u32 reserve(u32& counter, u32 lanes) {
+  return reserve_for_warp(counter, popcount(lanes)) + popcount(lanes & lanes_below_mask());
 }
 
 DSV4_DEVICE bool has_lane(u32 lanes) { return (lanes >> warp_lane() & 1) != 0; }
@@ -432,7 +511,7 @@ struct FineOrder {
 struct Crossing {
   u32 bin, above, tied;
   bool found;    // on the one thread that owns the bin
-  u32 up_to_me;  // scores in the bins of this thread and of all lower ones
+  u32 up_to_me;  // scores in the bins of this thread's warp and of all lower ones
 };
 
 // Neighbouring words, four at a time where they are that many: they then start at a multiple of their number.
@@ -452,23 +531,41 @@ DSV4_DEVICE u32 sum_of(const u32* words) {
   return sum;
 }
 
+// Which of a thread's `counts`, from the first down, reaches `wanted` after `above` scores of other threads.
+template <u32 kOwn>
+DSV4_DEVICE u32 place_within(const u32 (&counts)[kOwn], u32 wanted, u32& above, u32& tied) {
+  u32 place = 0;
+  tied = counts[0];
+#pragma unroll
+  for (u32 i = 1; i < kOwn; ++i) {
+    const bool further = place == i - 1 && above + tied < wanted;
+    above += further ? tied : 0;
+    tied = further ? counts[i] : tied;
+    place += further ? 1 : 0;
+  }
+  return place;
+}
+
+// Warps meet by their totals alone; then the one warp that the wanted score falls to looks closer.
 template <u32 kThreads, u32 kBins, class Order, u32 kWords>
 DSV4_DEVICE Crossing find_crossing(const u32 (&histogram)[kWords], u32 (&warp_totals)[kWarp], u32 wanted) {
   constexpr u32 kOwn = kBins > kThreads ? kBins / kThreads : 1;
   const u32 first = thread_id() * kOwn;
   u32 own = 0;
   if (kBins >= kThreads || first < kBins) own = sum_of<kOwn>(histogram + Order::lowest_bin(first, kOwn));
-  const u32 above = exclusive_sum<kThreads>(own, warp_totals);
-  Crossing crossing{Order::bin_at(first), above, own, above < wanted && wanted <= above + own, above + own};
-  if (kOwn > 1 && crossing.found) {
-    crossing.tied = histogram[crossing.bin];
-#pragma unroll 1
-    for (u32 i = 1; i < kOwn && crossing.above + crossing.tied < wanted; ++i) {
-      crossing.above += crossing.tied;
-      crossing.bin = Order::bin_at(first + i);
-      crossing.tied = histogram[crossing.bin];
-    }
-  }
+  const u32 total = warp_sum(own);
+  if (warp_lane() == 0) warp_totals[warp_id()] = total;
+  block_barrier();
+  const u32 before = warp_sum(warp_lane() < warp_id() ? warp_totals[warp_lane()] : 0);
+  Crossing crossing{0, 0, 0, false, before + total};
+  if (before >= wanted || wanted > before + total) return crossing;
+  crossing.above = before + inclusive_sum(own) - own;
+  crossing.found = crossing.above < wanted && wanted <= crossing.above + own;
+  if (!crossing.found) return crossing;
+  u32 counts[kOwn];
+#pragma unroll
+  for (u32 i = 0; i < kOwn; ++i) counts[i] = histogram[Order::bin_at(first + i)];
+  crossing.bin = Order::bin_at(first + place_within(counts, wanted, crossing.above, crossing.tied));
   return crossing;
 }
 
@@ -566,6 +663,7 @@ template <u32 kThreads, u32 vectors>
 struct Batch {
   static constexpr u32 kScores = vectors * kVector;
   static constexpr u32 kAll = 0xffffffffu >> (32 - kScores);  // a bit for each
+  static constexpr bool kDense = false;  // whether most of them win
   Float4 scores[vectors];
   u32 first_position;  // of scores[0]
   u32 position;        // of scores[i], less i times the block's stride, for the other vectors
@@ -580,11 +678,11 @@ DSV4_DEVICE float score_at(const Batch<kThreads, kVectors>& batch, u32 i) {
 }
 
 // The same for an `i` that the compiler does not know: registers have no addresses.
-template <u32 kThreads, u32 kVectors>
-DSV4_DEVICE float pick_score(const Batch<kThreads, kVectors>& batch, u32 i) {
+template <class Held>
+DSV4_DEVICE float pick_score(const Held& batch, u32 i) {
   float score = score_at(batch, 0);
 #pragma unroll
-  for (u32 j = 1; j < Batch<kThreads, kVectors>::kScores; ++j)
+  for (u32 j = 1; j < Held::kScores; ++j)
     if (j == i) score = score_at(batch, j);
   return score;
 }
@@ -595,8 +693,8 @@ DSV4_DEVICE u32 position_at(const Batch<kThreads, kVectors>& batch, u32 i) {
 }
 
 // The scores among `marked`, a bit for each, that are inside the row.
-template <bool kWhole, u32 kThreads, u32 kVectors>
-DSV4_DEVICE u32 valid_among(const Batch<kThreads, kVectors>& batch, u32 marked) {
+template <bool kWhole, class Held>
+DSV4_DEVICE u32 valid_among(const Held& batch, u32 marked) {
   return kWhole ? marked : marked & batch.valid;
 }
 
@@ -658,12 +756,12 @@ DSV4_DEVICE u32 word_of(const CountFine<Tile>& pass, float score, bool valid) {
 
 // Equal scores throughout a warp would serialise the atomics. Two scores of each thread tell ordinary rows apart for
 // the price of a vote.
-template <bool kWhole, class Pass, u32 kThreads, u32 kVectors>
-DSV4_DEVICE bool count_plateau(const Pass& pass, const Batch<kThreads, kVectors>& batch) {
-  constexpr u32 kScores = Batch<kThreads, kVectors>::kScores;
+template <bool kWhole, class Pass, class Held>
+DSV4_DEVICE bool count_plateau(const Pass& pass, const Held& batch) {
+  constexpr u32 kScores = Held::kScores;
   if (warp_ballot(score_at(batch, 0) == score_at(batch, kScores - 1)) != kFullWarp) return false;
   const float common = from_bits(shuffle(float_bits(score_at(batch, 0)), 0));
-  bool same = kWhole || batch.valid == Batch<kThreads, kVectors>::kAll;
+  bool same = kWhole || valid_among<kWhole>(batch, Held::kAll) == Held::kAll;
 #pragma unroll
   for (u32 i = 0; i < kScores; ++i) same = same && score_at(batch, i) == common;
   if (warp_ballot(same) != kFullWarp) return false;
@@ -671,28 +769,28 @@ DSV4_DEVICE bool count_plateau(const Pass& pass, const Batch<kThreads, kVectors>
   return true;
 }
 
-template <bool kWhole, class Pass, u32 kThreads, u32 kVectors>
-DSV4_DEVICE void count(const Pass& pass, const Batch<kThreads, kVectors>& batch) {
+template <bool kWhole, class Pass, class Held>
+DSV4_DEVICE void count(const Pass& pass, const Held& batch) {
   if (count_plateau<kWhole>(pass, batch)) return;
 #pragma unroll
-  for (u32 i = 0; i < Batch<kThreads, kVectors>::kScores; ++i) {
+  for (u32 i = 0; i < Held::kScores; ++i) {
     const bool valid = kWhole || valid_among<kWhole>(batch, 1u << i) != 0;
-    shared_add(pass.shared.histogram[word_of(pass, score_at(batch, i), valid)], 1u);
+    shared_increment(pass.shared.histogram[word_of(pass, score_at(batch, i), valid)]);
   }
 }
 
-template <bool kWhole, class Tile, u32 kThreads, u32 kVectors>
-DSV4_DEVICE void take(CountCoarse<Tile>& pass, const Batch<kThreads, kVectors>& batch) {
+template <bool kWhole, class Tile, class Held>
+DSV4_DEVICE void take(CountCoarse<Tile>& pass, const Held& batch) {
   count<kWhole>(pass, batch);
   u32 zeros = 0;
 #pragma unroll
-  for (u32 i = 0; i < Batch<kThreads, kVectors>::kScores; ++i)
+  for (u32 i = 0; i < Held::kScores; ++i)
     if (score_at(batch, i) == 0.0f) zeros |= 1u << i;
   pass.zeros += popcount(valid_among<kWhole>(batch, zeros));
 }
 
-template <bool kWhole, class Tile, u32 kThreads, u32 kVectors>
-DSV4_DEVICE void take(CountFine<Tile>& pass, const Batch<kThreads, kVectors>& batch) {
+template <bool kWhole, class Tile, class Held>
+DSV4_DEVICE void take(CountFine<Tile>& pass, const Held& batch) {
   count<kWhole>(pass, batch);
 }
 
@@ -705,11 +803,11 @@ struct CountPlaces {
   u32 offset;  // position of the row's column 0
 };
 
-template <bool kWhole, class Tile, u32 kThreads, u32 kVectors>
-DSV4_DEVICE void take(CountPlaces<Tile>& pass, const Batch<kThreads, kVectors>& batch) {
+template <bool kWhole, class Tile, class Held>
+DSV4_DEVICE void take(CountPlaces<Tile>& pass, const Held& batch) {
   u32 equal = 0, bin = 0, pending = 0;
 #pragma unroll
-  for (u32 i = 0; i < Batch<kThreads, kVectors>::kScores; ++i)
+  for (u32 i = 0; i < Held::kScores; ++i)
     if (exact_key(score_at(batch, i)) == pass.key) equal |= 1u << i;
   for (equal = valid_among<kWhole>(batch, equal); equal != 0; equal &= equal - 1) {
     const u32 place = place_of(pass.offset + position_at(batch, lowest_set(equal)));
@@ -763,56 +861,56 @@ DSV4_DEVICE void put_staged(SharedSelect<Tile>& shared, u32 slot, u32 key, u32 p
 }
 
 // The scores of a batch on the better side of a position.
-template <u32 kThreads, u32 kVectors>
-DSV4_DEVICE u32 inside_bound(const Batch<kThreads, kVectors>& batch, u32 bound) {
+template <class Held>
+DSV4_DEVICE u32 inside_bound(const Held& batch, u32 bound) {
   u32 inside = 0;
 #pragma unroll
-  for (u32 i = 0; i < Batch<kThreads, kVectors>::kScores; ++i)
+  for (u32 i = 0; i < Held::kScores; ++i)
     if ((position_at(batch, i) < bound) == (kTieBreak == TieBreak::low)) inside |= 1u << i;
   return inside;
 }
 
 constexpr u32 kStraight = 8;  // scores of a batch up to which a loop over winners is slower than one over all
+constexpr u32 kFew = 8;  // the same for votes instead of a prefix sum
+constexpr u32 kFewLanes = 4;  // lanes whose atomics cost less than a prefix sum
 
-// Each thread marks what it will put, a prefix sum over the warp places it, and two lanes reserve for all. The loops
-// run over marks, not scores: few scores of a long row are candidates.
-template <bool kWhole, class Tile, u32 kThreads, u32 kVectors>
-DSV4_DEVICE void take(Collect<Tile>& pass, const Batch<kThreads, kVectors>& batch) {
-  constexpr u32 kScores = Batch<kThreads, kVectors>::kScores;
-  constexpr u32 kOneTied = 1u << 16;
-  u32 tied = 0;
+// Sum over the lower lanes of numbers up to kMost, one vote for each of their bits.
+template <u32 kMost>
+DSV4_DEVICE u32 sum_below(u32 number) {
+  u32 sum = 0;
 #pragma unroll
-  for (u32 i = 0; i < kScores; ++i)
-    if (score_at(batch, i) >= pass.floor) tied |= 1u << i;
-  tied = valid_among<kWhole>(batch, pass.with_nan ? Batch<kThreads, kVectors>::kAll : tied);
-  if (warp_ballot(tied != 0) == 0) return;
-  u32 winners = 0;
+  for (u32 bit = 0; 1u << bit <= kMost; ++bit)
+    sum += popcount(warp_ballot((number >> bit & 1) != 0) & lanes_below_mask()) << bit;
+  return sum;
+}
+
+// A thread's winners, from its slot on. A row that changes under the kernel may have more than there is room for.
+template <class Tile, class Held>
+DSV4_DEVICE void put_winners(SharedSelect<Tile>& shared, const Held& batch, u32 winners, u32 slot) {
+  if constexpr (Held::kScores <= kStraight || Held::kDense) {
+    u32* place = shared.stage.winners + slot;
+    if (slot + Held::kScores > kMaxK && slot + popcount(winners) > kMaxK) return;
 #pragma unroll
-  for (u32 i = 0; i < kScores; ++i)
-    if (score_at(batch, i) >= pass.ceiling) winners |= 1u << i;
-  winners &= tied;
-  tied ^= winners;
-  if constexpr (kTieBreak != TieBreak::none)
-    if (pass.bounded) tied &= inside_bound(batch, pass.bound);
-  const u32 counts = popcount(winners) + popcount(tied) * kOneTied;
-  const u32 sums = inclusive_sum(counts);
-  const u32 totals = shuffle(sums, kWarp - 1);
-  const u32 wanted = warp_lane() == 0 ? totals % kOneTied : totals / kOneTied;
-  u32 first = 0;
-  if (warp_lane() < 2) first = shared_add(pass.shared.taken[warp_lane()], wanted);
-  u32 slot = shuffle(first, 0) + (sums - counts) % kOneTied;
-  if constexpr (kScores <= kStraight) {
-#pragma unroll
-    for (u32 i = 0; i < kScores; ++i) {
-      const u32 won = winners >> i & 1;
-      if (won != 0) put_winner(pass.shared, slot, position_at(batch, i));
-      slot += won;
-    }
+    for (u32 i = 0; i < Held::kScores; ++i)
+      if ((winners >> i & 1) != 0) *place++ = position_at(batch, i);
   } else {
     for (; winners != 0; winners &= winners - 1)
-      put_winner(pass.shared, slot++, position_at(batch, lowest_set(winners)));
+      put_winner(shared, slot++, position_at(batch, lowest_set(winners)));
   }
-  slot = shuffle(first, 1) + (sums - counts) / kOneTied;
+}
+
+// The first of a thread's, or of a warp's, numbers among the tied scores.
+template <class Tile>
+DSV4_DEVICE u32 number_tied(const Collect<Tile>& pass, u32 count) { return shared_add(pass.shared.taken[1], count); }
+
+template <class Tile>
+DSV4_DEVICE void stage_tied(const Collect<Tile>& pass, u32 slot, float score, u32 position) {
+  put_staged(pass.shared, slot, exact_key(score), position);
+}
+
+// Tied scores: they win as they come, or are staged.
+template <class Pass, class Held>
+DSV4_DEVICE void put_tied(const Pass& pass, const Held& batch, u32 tied, u32 slot) {
   if (pass.by_arrival) {
     for (slot += pass.above; tied != 0 && slot < pass.k; tied &= tied - 1) {
       u32 position = position_at(batch, lowest_set(tied));
@@ -822,10 +920,75 @@ DSV4_DEVICE void take(Collect<Tile>& pass, const Batch<kThreads, kVectors>& batc
   } else {
     for (; tied != 0; tied &= tied - 1) {
       const u32 i = lowest_set(tied);
-      put_staged(pass.shared, slot++, exact_key(pick_score(batch, i)), position_at(batch, i));
+      stage_tied(pass, slot++, pick_score(batch, i), position_at(batch, i));
     }
   }
 }
+
+// Tied scores of a warp that has some.
+template <class Pass, class Held>
+DSV4_DEVICE void place_tied(const Pass& pass, const Held& batch, u32 tied) {
+  const u32 lanes = warp_ballot(tied != 0);
+  u32 first = 0, slot = 0;
+  if (popcount(lanes) <= kFewLanes) {
+    if (tied != 0) slot = number_tied(pass, popcount(tied));
+  } else {
+    const u32 sum = inclusive_sum(popcount(tied));
+    if (warp_lane() == kWarp - 1) first = number_tied(pass, sum);
+    slot = shuffle(first, kWarp - 1) + sum - popcount(tied);
+  }
+  put_tied(pass, batch, tied, slot);
+}
+
+// Few scores a thread, as short rows have: every step is a vote or an atomic, because here a warp's latency counts.
+template <class Pass, class Held>
+DSV4_DEVICE void place_few(const Pass& pass, const Held& batch, u32 winners, u32 tied) {
+  const u32 count = popcount(winners);
+  const u32 first = reserve_for_warp(pass.shared.taken[0], warp_sum(count));
+  put_winners(pass.shared, batch, winners, first + sum_below<Held::kScores>(count));
+  if (warp_ballot(tied != 0) != 0) place_tied(pass, batch, tied);
+}
+
+// Each thread marks what it will put, a prefix sum over the warp places it, and one lane reserves for all. The loops
+// run over marks, not scores: few scores of a long row are candidates.
+template <class Pass, class Held>
+DSV4_DEVICE void place_many(const Pass& pass, const Held& batch, u32 winners, u32 tied) {
+  constexpr u32 kOneTied = 1u << 16;
+  const u32 counts = popcount(winners) + popcount(tied) * kOneTied;
+  const u32 sums = inclusive_sum(counts);
+  const u32 totals = shuffle(sums, kWarp - 1);
+  const u32 first = reserve_for_warp(pass.shared.taken[0], totals % kOneTied);
+  put_winners(pass.shared, batch, winners, first + (sums - counts) % kOneTied);
+  if (totals < kOneTied) return;
+  u32 first_tied = 0;
+  if (warp_lane() == 0) first_tied = number_tied(pass, totals / kOneTied);
+  put_tied(pass, batch, tied, shuffle(first_tied, 0) + (sums - counts) / kOneTied);
+}
+
+template <bool kWhole, class Pass, class Held>
+DSV4_DEVICE void collect(const Pass& pass, const Held& batch) {
+  u32 tied = 0;
+#pragma unroll
+  for (u32 i = 0; i < Held::kScores; ++i)
+    if (score_at(batch, i) >= pass.floor) tied |= 1u << i;
+  tied = valid_among<kWhole>(batch, pass.with_nan ? Held::kAll : tied);
+  if (warp_ballot(tied != 0) == 0) return;
+  u32 winners = 0;
+#pragma unroll
+  for (u32 i = 0; i < Held::kScores; ++i)
+    if (score_at(batch, i) >= pass.ceiling) winners |= 1u << i;
+  winners &= tied;
+  tied ^= winners;
+  if constexpr (kTieBreak != TieBreak::none)
+    if (pass.bounded) tied &= inside_bound(batch, pass.bound);
+  if constexpr (Held::kScores <= kFew || Held::kDense)
+    place_few(pass, batch, winners, tied);
+  else
+    place_many(pass, batch, winners, tied);
+}
+
+template <bool kWhole, class Tile, class Held>
+DSV4_DEVICE void take(Collect<Tile>& pass, const Held& batch) { collect<kWhole>(pass, batch); }
 
 // -- row paths: where the passes get a row's batches from
 
@@ -897,6 +1060,10 @@ DSV4_DEVICE Batch<kThreads, kLoads> load_leftover(const Row& row, u32 base, u32 
 
 enum class Direction { forward, backward };
 
+// Whether a pass needs no more of the row.
+template <class Pass>
+DSV4_DEVICE bool is_done(const Pass&) { return false; }
+
 template <Direction kDirection, u32 kThreads, u32 kLoads, class Pass>
 DSV4_DEVICE void stream(const Row& row, Pass& pass) {
   constexpr u32 kBatch = kThreads * kLoads;
@@ -905,68 +1072,124 @@ DSV4_DEVICE void stream(const Row& row, Pass& pass) {
   const u32 batches = end / kVector > first ? (end / kVector - first) / kBatch : 0;
   const u32 left = (end + kVector - 1) / kVector - batches * kBatch;
 #pragma unroll 1
-  for (u32 base = 0; base < left; base += kBatch)
+  for (u32 base = 0; base < left && !is_done(pass); base += kBatch)
     take<false>(pass, load_leftover<kThreads, kLoads>(row, base, first, batches * kBatch));
 #pragma unroll 1
-  for (u32 i = 0; i < batches; ++i) {
+  for (u32 i = 0; i < batches && !is_done(pass); ++i) {
     const u32 batch = kDirection == Direction::forward ? i : batches - 1 - i;
     take<true>(pass, load_batch<kThreads, kLoads>(row, first + batch * kBatch));
   }
 }
 
+// The same from front to back, with the next batch on its way while one is taken.
+template <u32 kThreads, u32 kLoads, class Pass>
+DSV4_DEVICE void stream_ahead(const Row& row, Pass& pass) {
+  constexpr u32 kBatch = kThreads * kLoads;
+  const u32 end = row.head + row.length;
+  const u32 first = (row.head + kVector - 1) / kVector;
+  const u32 batches = end / kVector > first ? (end / kVector - first) / kBatch : 0;
+  const u32 left = (end + kVector - 1) / kVector - batches * kBatch;
+  if (batches != 0) {
+    Batch<kThreads, kLoads> next = load_batch<kThreads, kLoads>(row, first);
+#pragma unroll 1
+    for (u32 i = 1; i <= batches && !is_done(pass); ++i) {
+      const Batch<kThreads, kLoads> batch = next;
+      if (i < batches) next = load_batch<kThreads, kLoads>(row, first + i * kBatch);
+      take<true>(pass, batch);
+    }
+  }
+#pragma unroll 1
+  for (u32 base = 0; base < left && !is_done(pass); base += kBatch)
+    take<false>(pass, load_leftover<kThreads, kLoads>(row, base, first, batches * kBatch));
+}
+
+// A row where its path has it.
+template <class Tile>
+struct RowSource {
+  RowPath path;
+  Row row;
+  RegisterRow<Tile> whole;
+};
+
 template <Direction kDirection, class Tile, class Pass>
-DSV4_DEVICE void visit(RowPath path, const Row& row, RegisterRow<Tile>& whole, Pass& pass) {
-  if (path == RowPath::register2) return take<false>(pass, leading<2>(whole));
-  if (path == RowPath::register4) return take<false>(pass, leading<4>(whole));
-  if (path == RowPath::register8) return take<false>(pass, leading<8>(whole));
-  stream<kDirection, Tile::kThreads, Tile::kLoads>(row, pass);
-  whole = {};  // so that nobody keeps its registers during the stream
+DSV4_DEVICE void visit(RowSource<Tile>& source, Pass& pass) {
+  if (source.path == RowPath::register2) return take<false>(pass, leading<2>(source.whole));
+  if (source.path == RowPath::register4) return take<false>(pass, leading<4>(source.whole));
+  if (source.path == RowPath::register8) return take<false>(pass, leading<8>(source.whole));
+  stream<kDirection, Tile::kThreads, Tile::kLoads>(source.row, pass);
+  source.whole = {};  // so that nobody keeps its registers during the stream
+}
+
+// Again, for a pass that is rare: vector by vector where it is streamed.
+template <class Tile, class Pass>
+DSV4_DEVICE void revisit(RowSource<Tile>& source, Pass& pass) {
+  if (source.path == RowPath::register2) return take<false>(pass, leading<2>(source.whole));
+  if (source.path == RowPath::register4) return take<false>(pass, leading<4>(source.whole));
+  if (source.path == RowPath::register8) return take<false>(pass, leading<8>(source.whole));
+  stream<Direction::forward, Tile::kThreads, 1>(source.row, pass);
+  source.whole = {};
 }
 
 // -- the steps
 
 template <class Tile>
-DSV4_DEVICE void count_row(RowPath path, const Row& row, RegisterRow<Tile>& whole, SharedSelect<Tile>& shared) {
-  CountCoarse<Tile> pass{shared, 0};
-  visit<Direction::forward, Tile>(path, row, whole, pass);
+DSV4_DEVICE void add_zeros(const CountCoarse<Tile>& pass) {
   if (warp_ballot(pass.zeros != 0) != 0) {
     const u32 zeros = inclusive_sum(pass.zeros);
-    if (warp_lane() == kWarp - 1) shared_add(shared.histogram[0], zeros);
+    if (warp_lane() == kWarp - 1) shared_add(pass.shared.histogram[0], zeros);
   }
 }
 
-// Narrows until the tied scores fit the stage. The row is streamed whatever its path: this is rare.
+// What a search works on: the block's own memory, here all there is; where blocks share a row, they search together.
 template <class Tile>
-DSV4_DEVICE Cut narrow_row(const Row& row, Cut cut, u32 k, SharedSelect<Tile>& shared) {
+DSV4_DEVICE SharedSelect<Tile>& own_of(SharedSelect<Tile>& shared) { return shared; }
+
+// Until nobody reads the histogram any more.
+template <class Tile>
+DSV4_DEVICE void await_searchers(SharedSelect<Tile>&) {}
+
+template <class Tile, class Source>
+DSV4_DEVICE void count_row(Source& source, SharedSelect<Tile>& shared) {
+  CountCoarse<Tile> pass{shared, 0};
+  visit<Direction::forward>(source, pass);
+  add_zeros(pass);
+}
+
+// Narrows until the tied scores fit the stage.
+template <class Tile, class Source, template <class> class Shared>
+DSV4_DEVICE Cut narrow_row(Source& source, Cut cut, u32 k, Shared<Tile>& shared) {
 #pragma unroll 1
   for (u32 round = 0; round < rounds_to_one_key<Tile::kBins>(); ++round) {
     if (cut.tied <= kMostTied<Tile> || settled(cut, k)) break;
-    CountFine<Tile> pass{shared, fine_grid<Tile::kBins>(cut)};
-    clear<Tile::kThreads>(shared.histogram);
+    CountFine<Tile> pass{own_of(shared), fine_grid<Tile::kBins>(cut)};
+    await_searchers(shared);
+    clear<Tile::kThreads>(own_of(shared).histogram);
     block_barrier();
-    stream<Direction::forward, Tile::kThreads, 1>(row, pass);
+    revisit(source, pass);
     block_barrier();
-    cut = search_fine<Tile::kBins>(shared, shared.histogram, pass.grid, cut.above, k);
+    cut = search_fine<Tile::kBins>(shared, own_of(shared).histogram, pass.grid, cut.above, k);
   }
   return cut;
 }
 
-// The position that parts the winners among equal scores from the losers, found like a score.
-template <class Tile>
-DSV4_DEVICE u32 bound_row(RowPath path, const Row& row, RegisterRow<Tile>& whole, const Cut& cut, u32 k,
-                          SharedSelect<Tile>& shared) {
-  Cut places = all_places(cut, row.length);
+// The position that parts the winners among equal scores from the losers, found like a score. The source's column 0 is
+// at `offset` of the row.
+template <class Tile, class Source, template <class> class Shared>
+DSV4_DEVICE u32 bound_row(Source& source, u32 offset, u32 length, const Cut& cut, u32 k, Shared<Tile>& shared) {
+  Cut places = all_places(cut, length);
 #pragma unroll 1
   for (u32 round = 0; round < rounds_to_one_key<Tile::kBins>(); ++round) {
     if (places.above + places.tied == k) break;
-    CountPlaces<Tile> pass{shared, cut.low, fine_grid<Tile::kBins>(places), 0};
-    clear<Tile::kThreads>(shared.histogram);
+    CountPlaces<Tile> pass{own_of(shared), cut.low, fine_grid<Tile::kBins>(places), offset};
+    await_searchers(shared);
+    clear<Tile::kThreads>(own_of(shared).histogram);
     block_barrier();
-    visit<Direction::forward, Tile>(path, row, whole, pass);
+    visit<Direction::forward>(source, pass);
     block_barrier();
-    places = search_fine<Tile::kBins>(shared, shared.histogram, pass.grid, places.above, k);
+    places = search_fine<Tile::kBins>(shared, own_of(shared).histogram, pass.grid, places.above, k);
   }
-  return bound_of(places);
+  const u32 bound = bound_of(places);
+  return bound > offset ? bound - offset : 0;
 }
 
 // Staged scores are kept in registers while their cut narrows; then they are placed again, fewer of them tied.
@@ -989,7 +1212,7 @@ DSV4_DEVICE Cut narrow_stage(Cut cut, u32 k, SharedSelect<Tile>& shared) {
     block_barrier();
 #pragma unroll
     for (u32 i = 0; i < Tile::kTiesPerThread; ++i)
-      if (staged[i] && key[i] - grid.low < grid.span) shared_add(shared.fine[fine_bin(grid, key[i])], 1u);
+      if (staged[i] && key[i] - grid.low < grid.span) shared_increment(shared.fine[fine_bin(grid, key[i])]);
     block_barrier();
     cut = search_fine<kFineBins>(shared, shared.fine, grid, cut.above, k);
   }
@@ -1015,25 +1238,28 @@ DSV4_DEVICE Cut narrow_stage(Cut cut, u32 k, SharedSelect<Tile>& shared) {
   return cut;
 }
 
+// The better of two staged scores: by key, then by position.
+template <class Tile>
+DSV4_DEVICE bool is_ahead(const SharedSelect<Tile>& shared, u32 other, u32 key, u32 position) {
+  const u32 other_key = shared.stage.tie_keys[other];
+  const u32 other_position = shared.stage.tie_positions[other];
+  const bool nearer = kTieBreak == TieBreak::high ? other_position > position : other_position < position;
+  return other_key > key || (other_key == key && nearer);
+}
+
 // A tied score's rank is the number of tied scores ahead of it; one warp counts for one score at a time.
 template <class Tile>
 DSV4_DEVICE void rank_ties(const Cut& cut, u32 k, SharedSelect<Tile>& shared) {
   const u32 tied = cut.tied < kRankLimit ? cut.tied : kRankLimit;
+#pragma unroll 1
   for (u32 mine = warp_id(); mine < tied; mine += Tile::kThreads / kWarp) {
     const u32 key = shared.stage.tie_keys[mine];
     const u32 position = shared.stage.tie_positions[mine];
     u32 rank = cut.above;
+#pragma unroll 1
     for (u32 first = 0; first < tied; first += kWarp) {
       const u32 other = first + warp_lane();
-      bool ahead = false;
-      if (other < tied) {
-        const u32 other_key = shared.stage.tie_keys[other];
-        if constexpr (kTieBreak == TieBreak::high)
-          ahead = other_key > key || (other_key == key && shared.stage.tie_positions[other] > position);
-        else
-          ahead = other_key > key || (other_key == key && shared.stage.tie_positions[other] < position);
-      }
-      rank += popcount(warp_ballot(ahead));
+      rank += popcount(warp_ballot(other < tied && is_ahead(shared, other, key, position)));
     }
     if (warp_lane() == 0 && rank < k) shared.stage.winners[rank] = position;
   }
@@ -1137,48 +1363,23 @@ DSV4_DEVICE bool overflows(const Cut& cut, u32 k, u32 room = kMostTied<Tile>) {
   return cut.tied > room && !settled(cut, k);
 }
 
-// The rest of a row whose cut is known.
-template <Mode kMode, class Tile>
-DSV4_DEVICE void finish_row(const Params& params, u32 number, RowPath path, const Row& row, RegisterRow<Tile>& whole,
-                            Cut cut, SharedSelect<Tile>& shared) {
+// The rest of a row of `length` columns whose cut is known.
+template <Mode kMode, class Tile, class Source>
+DSV4_DEVICE void finish_row(const Params& params, u32 number, u32 length, Source& source, Cut cut,
+                            SharedSelect<Tile>& shared) {
   const u32 k = params.k;
   const bool bounded = contested(cut, k);
   u32 bound = 0;
   if (bounded) {
-    bound = bound_row(path, row, whole, cut, k, shared);
+    bound = bound_row(source, 0, length, cut, k, shared);
     cut.tied = k - cut.above;
   }
   Collect<Tile> pass = collector(shared, cut, k, bounded, bound);
-  visit<Direction::backward, Tile>(path, row, whole, pass);
+  visit<Direction::backward>(source, pass);
   block_barrier();
   resolve(shared.cut, k, shared);
-  if constexpr (kSorted == Sorted::index) sort_winners(shared, row.length, k);
+  if constexpr (kSorted == Sorted::index) sort_winners(shared, length, k);
   write_positions<kMode, Tile::kThreads>(params, number, 0, k, shared.stage.winners, 0);
-}
-
-template <Mode kMode, class Tile>
-DSV4_DEVICE void select_row(const Params& params, SharedSelect<Tile>& shared) {
-  clear<Tile::kThreads>(shared.histogram);
-  if (thread_id() == 0) shared.taken[0] = shared.taken[1] = 0;
-  wait_for_producer();
-  release_consumer();
-  const u32 k = params.k;
-  const u32 number = block_x();
-  const u32 seq_len = row_length<kMode>(params, number);
-  const Row row = row_at<kMode>(params, number, seq_len);
-  RowPath path = path_of<Tile>(seq_len, k, row.head);
-  if (path == RowPath::trivial) return write_trivial<kMode, Tile::kThreads>(params, number, seq_len);
-  RegisterRow<Tile> whole = load_row<Tile>(path, row);
-  block_barrier();
-  count_row<Tile>(path, row, whole, shared);
-  block_barrier();
-  Cut cut = search_coarse(shared, row.length, k);
-  if (overflows<Tile>(cut, k)) {
-    cut = narrow_row(row, cut, k, shared);
-    path = RowPath::streaming;
-    whole = {};
-  }
-  finish_row<kMode, Tile>(params, number, path, row, whole, cut, shared);
 }
 
 // -- rows that several blocks share: each takes a slice, contiguous and starting at a vector
@@ -1231,6 +1432,445 @@ DSV4_DEVICE void sort_shares(const Params& params, u32 row, u32 length, u32 writ
   write_positions<kMode, Tile::kThreads>(params, row, 0, params.k, shared.stage.winners, 0);
 }
 
+// -- sampled rows: a long row is read once
+//
+// A sample of the row, spread evenly over it, proposes a floor that a few more than k scores should reach. One pass
+// gathers those that do, the candidates, into a pool in shared memory. If they are k or more, and all had room, they
+// hold the k largest of the row, and are selected from like a short row whose scores keep their own positions. If not,
+// the row is selected as if it had not been sampled: the sample decides about time, never about the result.
+
+constexpr u32 kLine = 8;  // neighbouring vectors that are sampled together, because memory delivers no less
+constexpr u32 kGatherLoads = 4;  // of a thread for one batch of candidates; as many are on their way
+constexpr u32 kFewestExpected = 16;  // of the row's k largest in the sample
+
+// A block's share of a sample; every block that shares a row has as much.
+template <class Tile>
+struct Sample {
+  const Score* data;  // at the slice's first whole vector
+  u32 stride;  // vectors from one line of the sample to the next
+  u32 rounds;  // vectors of a thread
+};
+
+// Scores that a sample of all blocks has.
+template <class Tile>
+DSV4_DEVICE u32 sample_size(u32 rounds) { return Tile::kBlocks * Tile::kThreads * rounds * kVector; }
+
+// How many of the row's k largest the sample has on average, rounded up.
+DSV4_DEVICE u32 expected_in(u32 k, u32 size, u32 length) { return k * size / length + 1; }
+
+// The rank in the sample that the row's k-th score falls below but once in a million rows: the rank to be expected and
+// five standard deviations. These are five square roots of it, and 4 sqrt(x) <= x / t + 4 t, with equality where t is
+// half the root. Small numbers are a little skew.
+DSV4_DEVICE u32 sample_rank(u32 expected) {
+  const u32 bits = kKeyBits - leading_zeros(expected);
+  const u32 t = bits < 2 ? 1 : 1u << (bits / 2 - 1);
+  return expected + 5 * expected / (4 * t) + 5 * t + 4;
+}
+
+// Candidates to be expected where so many of the sample are.
+DSV4_DEVICE u64 candidates_from(u32 sampled, u32 size, u32 length) {
+  return static_cast<u64>(sampled) * length / size;
+}
+
+// Candidates that may be expected: fewer than have room.
+template <class Tile>
+constexpr u32 kRoom = Tile::kBlocks * (Tile::kPoolCapacity - Tile::kPoolCapacity * 3 / 16);
+
+// As many rounds as it takes to expect enough scores and no more candidates than have room; an eighth of the row at most.
+template <class Tile>
+DSV4_DEVICE u32 sample_rounds(u32 length, u32 k) {
+  u32 rounds = 1;
+#pragma unroll 1
+  for (; 16 * sample_size<Tile>(rounds) <= length; rounds *= 2) {
+    const u32 size = sample_size<Tile>(rounds);
+    const u32 expected = expected_in(k, size, length);
+    if (expected > kFewestExpected && candidates_from(sample_rank(expected), size, length) <= kRoom<Tile>) break;
+  }
+  return rounds;
+}
+
+template <class Tile>
+DSV4_DEVICE Sample<Tile> sample_of(const Row& slice, u32 length, u32 k) {
+  const u32 first = (slice.head + kVector - 1) / kVector;
+  const u32 vectors = (slice.head + slice.length) / kVector - first;
+  const u32 rounds = sample_rounds<Tile>(length, k);
+  return Sample<Tile>{slice.data + first * kVector, vectors / (rounds * Tile::kThreads / kLine), rounds};
+}
+
+template <u32 kEach, class Tile, class Pass>
+DSV4_DEVICE void visit_round(const Sample<Tile>& sample, u32 first, Pass& pass) {
+  Batch<Tile::kThreads, kEach> batch{};
+#pragma unroll
+  for (u32 i = 0; i < kEach; ++i) {
+    const u32 number = (first + i) * Tile::kThreads + thread_id();
+    batch.scores[i] = load_scores(sample.data + (number / kLine * sample.stride + number % kLine) * kVector);
+  }
+  take<true>(pass, batch);
+}
+
+template <class Tile, class Pass>
+DSV4_DEVICE void visit_sample(const Sample<Tile>& sample, Pass& pass) {
+  if (sample.rounds == 1) return visit_round<1>(sample, 0, pass);
+#pragma unroll 1
+  for (u32 first = 0; first < sample.rounds; first += 2) visit_round<2>(sample, first, pass);
+}
+
+// The cut of a sample of `size` scores, narrowed until its candidates should have room, or are all equal at its end.
+template <class Tile, template <class> class Shared>
+DSV4_DEVICE Cut search_sample(const Sample<Tile>& sample, u32 size, u32 length, u32 k, Shared<Tile>& shared) {
+  SharedSelect<Tile>& own = own_of(shared);
+  const u32 rank = sample_rank(expected_in(k, size, length));
+  block_barrier();
+  CountCoarse<Tile> coarse{own, 0};
+  visit_sample(sample, coarse);
+  add_zeros(coarse);
+  block_barrier();
+  Cut cut = search_coarse(shared, size, rank);
+#pragma unroll 1
+  for (u32 round = 0; round < rounds_to_one_key<Tile::kBins>(); ++round) {
+    if (cut.span == 1 || candidates_from(cut.above + cut.tied, size, length) <= kRoom<Tile>) break;
+    CountFine<Tile> fine{own, fine_grid<Tile::kBins>(cut)};
+    await_searchers(shared);
+    clear<Tile::kThreads>(own.histogram);
+    block_barrier();
+    visit_sample(sample, fine);
+    block_barrier();
+    cut = search_fine<Tile::kBins>(shared, own.histogram, fine.grid, cut.above, rank);
+  }
+  return cut;
+}
+
+// Scores from the floor up. On a plateau, where all sampled scores at the cut are equal and any of them may win, only k of
+// those that equal the floor are candidates.
+template <class Tile>
+struct Gather {
+  SharedSelect<Tile>& shared;
+  float floor;
+  bool plateau;
+  u32 k;
+  bool full;
+};
+
+// Those of `found` that are still wanted on a plateau.
+template <class Tile, class Held>
+DSV4_DEVICE u32 thin_plateau(const Gather<Tile>& pass, const Held& batch, u32 found) {
+  u32 equal = 0;
+#pragma unroll
+  for (u32 i = 0; i < Held::kScores; ++i)
+    if (score_at(batch, i) == pass.floor) equal |= 1u << i;
+  equal &= found;
+  found ^= equal;
+  if (warp_ballot(equal != 0) == 0 || pass.shared.taken[1] >= pass.k) return found;
+  const u32 count = popcount(equal);
+  const u32 sum = inclusive_sum(count);
+  const u32 number = reserve_for_warp(pass.shared.taken[1], shuffle(sum, kWarp - 1)) + sum - count;
+  const u32 wanted = number < pass.k ? pass.k - number : 0;
+  for (u32 i = wanted; i < count; ++i) equal &= equal - 1;
+  return found | equal;
+}
+
+template <class Tile>
+DSV4_DEVICE bool is_done(const Gather<Tile>& pass) { return pass.full; }
+
+template <bool kWhole, class Tile, class Held>
+DSV4_DEVICE void take(Gather<Tile>& pass, const Held& batch) {
+  u32 found = 0;
+#pragma unroll
+  for (u32 i = 0; i < Held::kScores; ++i)
+    if (score_at(batch, i) >= pass.floor) found |= 1u << i;
+  found = valid_among<kWhole>(batch, found);
+  if (warp_ballot(found != 0) == 0) return;
+  if (pass.plateau) {
+    found = thin_plateau(pass, batch, found);
+    if (warp_ballot(found != 0) == 0) return;
+  }
+  const u32 count = popcount(found);
+  const u32 sum = inclusive_sum(count);
+  const u32 first = reserve_for_warp(pass.shared.taken[0], shuffle(sum, kWarp - 1));
+  pass.full = first >= Tile::kPoolCapacity;
+  u32 slot = first + sum - count;
+#pragma unroll
+  for (u32 i = 0; i < Held::kScores; ++i) {
+    const u32 one = found >> i & 1;
+    if (one != 0 && slot < Tile::kPoolCapacity) {
+      pass.shared.pool.scores[slot] = score_at(batch, i);
+      pass.shared.pool.positions[slot] = position_at(batch, i);
+    }
+    slot += one;
+  }
+}
+
+// Gathers the candidates of a slice into the pool.
+template <class Tile>
+DSV4_DEVICE void gather(const Row& slice, const Cut& cut, u32 k, SharedSelect<Tile>& own) {
+  if (cut.low != kNanKey) {
+    Gather<Tile> pass{own, score_of(cut.low), kTieBreak == TieBreak::none && cut.span == 1, k, false};
+    stream_ahead<Tile::kThreads, kGatherLoads>(slice, pass);
+  }
+  block_barrier();
+}
+
+// Candidates of all blocks, or none where they are too few or some had no room.
+template <class Tile>
+DSV4_DEVICE u32 candidates_of(const SharedSelect<Tile>& shared, u32 k) {
+  const u32 count = shared.taken[0];
+  return count >= k && count <= Tile::kPoolCapacity ? count : 0;
+}
+
+// Candidates in registers, dealt out in turn.
+template <u32 kThreads, u32 kVectors>
+struct PoolBatch : Batch<kThreads, kVectors> {
+  static constexpr bool kDense = true;
+  u32 positions[kVectors * kVector];
+};
+
+template <u32 kThreads, u32 kVectors>
+DSV4_DEVICE u32 position_at(const PoolBatch<kThreads, kVectors>& batch, u32 i) {
+  u32 position = batch.positions[0];
+#pragma unroll
+  for (u32 j = 1; j < kVectors * kVector; ++j)
+    if (j == i) position = batch.positions[j];
+  return position;
+}
+
+template <class Tile>
+using PoolRow = PoolBatch<Tile::kThreads, (Tile::kPoolCapacity + kVector * Tile::kThreads - 1) / (kVector * Tile::kThreads)>;
+
+template <class Tile>
+struct PoolSource {
+  PoolRow<Tile> held;
+};
+
+template <class Tile>
+DSV4_DEVICE PoolRow<Tile> read_pool(const SharedSelect<Tile>& shared, u32 count) {
+  PoolRow<Tile> held{};
+#pragma unroll
+  for (u32 i = 0; i < PoolRow<Tile>::kScores; i += kVector) {
+    float score[kVector];
+#pragma unroll
+    for (u32 part = 0; part < kVector; ++part) {
+      const u32 place = (i + part) * Tile::kThreads + thread_id();
+      const bool valid = place < count;
+      score[part] = valid ? shared.pool.scores[place] : 0.0f;
+      held.positions[i + part] = valid ? shared.pool.positions[place] : 0;
+      held.valid |= static_cast<u32>(valid) << (i + part);
+    }
+    held.scores[i / kVector] = Float4{score[0], score[1], score[2], score[3]};
+  }
+  return held;
+}
+
+template <Direction kDirection, class Tile, class Pass>
+DSV4_DEVICE void visit(PoolSource<Tile>& source, Pass& pass) { take<false>(pass, source.held); }
+
+template <class Tile, class Pass>
+DSV4_DEVICE void revisit(PoolSource<Tile>& source, Pass& pass) { take<false>(pass, source.held); }
+
+// The candidates in registers, counted by `Shared`; zero counters and a zero histogram are left.
+template <class Tile, template <class> class Shared>
+DSV4_DEVICE u32 candidates(const Row& slice, u32 length, u32 k, PoolSource<Tile>& source, Shared<Tile>& shared) {
+  SharedSelect<Tile>& own = own_of(shared);
+  const Sample<Tile> sample = sample_of<Tile>(slice, length, k);
+  const Cut cut = search_sample(sample, sample_size<Tile>(sample.rounds), length, k, shared);
+  gather(slice, cut, k, own);
+  const u32 count = candidates_of(shared, k);
+  if (count != 0) source.held = read_pool(own, own.taken[0]);
+  block_barrier();
+  clear<Tile::kThreads>(own.histogram);
+  if (thread_id() == 0) own.taken[0] = own.taken[1] = 0;
+  return count;
+}
+
+// A row of `length` columns, of which the source holds `count` scores, the k largest among them; the histogram is zero.
+template <Mode kMode, class Tile, class Source>
+DSV4_DEVICE void select_from(const Params& params, u32 number, u32 length, Source& source, u32 count,
+                             SharedSelect<Tile>& shared) {
+  block_barrier();
+  count_row(source, shared);
+  block_barrier();
+  Cut cut = search_coarse(shared, count, params.k);
+  if (overflows<Tile>(cut, params.k)) cut = narrow_row(source, cut, params.k, shared);
+  finish_row<kMode>(params, number, length, source, cut, shared);
+}
+
+// Whether the row could be selected from candidates.
+template <Mode kMode, class Tile>
+DSV4_DEVICE bool select_sampled(const Params& params, u32 number, const Row& row, SharedSelect<Tile>& shared) {
+  PoolSource<Tile> pool;
+  const u32 count = candidates(row, row.length, params.k, pool, shared);
+  if (count != 0) select_from<kMode>(params, number, row.length, pool, count, shared);
+  return count != 0;
+}
+
+template <Mode kMode, class Tile>
+DSV4_DEVICE void select_row(const Params& params, SharedSelect<Tile>& shared) {
+  clear<Tile::kThreads>(shared.histogram);
+  if (thread_id() == 0) shared.taken[0] = shared.taken[1] = 0;
+  wait_for_producer();
+  release_consumer();
+  const u32 number = block_x();
+  const u32 seq_len = row_length<kMode>(params, number);
+  const Row row = row_at<kMode>(params, number, seq_len);
+  const RowPath path = path_of<Tile>(seq_len, params.k, row.head);
+  if (path == RowPath::trivial) return write_trivial<kMode, Tile::kThreads>(params, number, seq_len);
+  if constexpr (Tile::kPoolCapacity != 0)
+    if (path == RowPath::streaming && select_sampled<kMode>(params, number, row, shared)) return;
+  RowSource<Tile> source{path, row, load_row<Tile>(path, row)};
+  select_from<kMode>(params, number, seq_len, source, seq_len, shared);
+}
+
+// -- short rows: the host knows that rows fit into registers; one that does not is streamed
+//
+// The steps are the same, without paths to choose from: a vector of a thread starts at a multiple of four columns, and
+// is read by parts where the row's memory is not aligned. Columns outside of the row hold NaN, which no bin counts and
+// no comparison selects; where NaN itself may win, they are told apart by position.
+
+template <u32 threads, u32 vectors>
+struct ShortRow {
+  static constexpr u32 kThreads = threads;
+  static constexpr u32 kScores = vectors * kVector;
+  static constexpr u32 kAll = 0xffffffffu >> (32 - kScores);
+  static constexpr bool kDense = true;
+  float scores[kScores];
+  u32 length;
+};
+
+template <u32 kThreads, u32 kVectors>
+DSV4_DEVICE float score_at(const ShortRow<kThreads, kVectors>& row, u32 i) { return row.scores[i]; }
+
+template <u32 kThreads, u32 kVectors>
+DSV4_DEVICE u32 position_at(const ShortRow<kThreads, kVectors>& row, u32 i) {
+  return (i / kVector * kThreads + thread_id()) * kVector + i % kVector;
+}
+
+template <bool kWhole, u32 kThreads, u32 kVectors>
+DSV4_DEVICE u32 valid_among(const ShortRow<kThreads, kVectors>& row, u32 marked) {
+  u32 inside = 0;
+#pragma unroll
+  for (u32 i = 0; i < ShortRow<kThreads, kVectors>::kScores; ++i)
+    if (position_at(row, i) < row.length) inside |= 1u << i;
+  return marked & inside;
+}
+
+template <class Tile>
+DSV4_DEVICE ShortRow<Tile::kThreads, Tile::kLoads> load_short(const Score* start, u32 length) {
+  ShortRow<Tile::kThreads, Tile::kLoads> row;
+  row.length = length;
+  const bool aligned = reinterpret_cast<u64>(start) % (kVector * sizeof(Score)) == 0;
+#pragma unroll
+  for (u32 i = 0; i < Tile::kLoads; ++i) {
+    const u32 column = (i * Tile::kThreads + thread_id()) * kVector;
+    Float4 four{from_bits(kNotANumber), from_bits(kNotANumber), from_bits(kNotANumber), from_bits(kNotANumber)};
+    if (aligned && column + kVector <= length) four = load_scores(start + column);
+    row.scores[i * kVector] = four.x;
+    row.scores[i * kVector + 1] = four.y;
+    row.scores[i * kVector + 2] = four.z;
+    row.scores[i * kVector + 3] = four.w;
+  }
+  if (aligned && length % kVector == 0) return row;
+#pragma unroll
+  for (u32 i = 0; i < Tile::kLoads * kVector; ++i) {
+    const u32 column = position_at(row, i);
+    const bool loaded = aligned && column / kVector < length / kVector;
+    if (!loaded && column < length) row.scores[i] = load_score(start + column);
+  }
+  return row;
+}
+
+// Scores that are neither zero nor NaN need no comparisons one by one: the smallest magnitude is above zero, and the
+// sum is a number. It is none for opposite infinities as well; then the comparisons are made in vain.
+template <class Held>
+DSV4_DEVICE bool all_count(const Held& row) {
+  float least = magnitude_of(row.scores[0]), sum = row.scores[0];
+#pragma unroll
+  for (u32 i = 1; i < Held::kScores; ++i) {
+    const float magnitude = magnitude_of(row.scores[i]);
+    least = magnitude < least ? magnitude : least;
+    sum += row.scores[i];
+  }
+  return least > 0.0f && sum == sum;
+}
+
+template <class Tile, u32 kVectors>
+DSV4_DEVICE void count_short(const ShortRow<Tile::kThreads, kVectors>& row, SharedSelect<Tile>& shared) {
+  if (warp_ballot(all_count(row)) != kFullWarp) {
+    CountCoarse<Tile> pass{shared, 0};
+    take<true>(pass, row);
+    return add_zeros(pass);
+  }
+  if (count_plateau<true>(CountCoarse<Tile>{shared, 0}, row)) return;
+#pragma unroll
+  for (u32 i = 0; i < kVectors * kVector; i += 2) {
+    const u32 pair = half_pair(row.scores[i], row.scores[i + 1]);
+    shared_increment(shared.histogram[(pair >> Tile::kHalfShift & (Tile::kBins - 1)) + 1]);
+    shared_increment(shared.histogram[(pair >> (16 + Tile::kHalfShift)) + 1]);
+  }
+}
+
+// As place_few, but for the stores: scores are compared once more, because bits are dearer to test.
+template <class Tile, u32 kVectors>
+DSV4_DEVICE void collect_short(const Collect<Tile>& pass, const ShortRow<Tile::kThreads, kVectors>& row) {
+  constexpr u32 kScores = kVectors * kVector;
+  u32 winners = 0, tied = 0;
+#pragma unroll
+  for (u32 i = 0; i < kScores; ++i) {
+    if (row.scores[i] >= pass.ceiling) winners |= 1u << i;
+    if (row.scores[i] >= pass.floor) tied |= 1u << i;
+  }
+  tied ^= winners;
+  const u32 count = popcount(winners);
+  const u32 first = reserve_for_warp(pass.shared.taken[0], warp_sum(count));
+  const u32 slot = first + sum_below<kScores>(count);
+  const float ceiling = slot + count <= kMaxK ? pass.ceiling : from_bits(kNotANumber);
+  u32* place = pass.shared.stage.winners + slot;
+#pragma unroll
+  for (u32 i = 0; i < kScores; ++i)
+    if (row.scores[i] >= ceiling) *place++ = position_at(row, i);
+  if constexpr (kTieBreak != TieBreak::none)
+    if (pass.bounded) tied &= inside_bound(row, pass.bound);
+  if (warp_ballot(tied != 0) != 0) place_tied(pass, row, tied);
+}
+
+template <bool kWhole, class Tile, u32 kThreads, u32 kVectors>
+DSV4_DEVICE void take(Collect<Tile>& pass, const ShortRow<kThreads, kVectors>& row) {
+  if (pass.with_nan) return collect<kWhole>(pass, row);
+  collect_short(pass, row);
+}
+
+template <class Tile>
+struct ShortSource {
+  ShortRow<Tile::kThreads, Tile::kLoads> row;
+};
+
+template <class Tile>
+DSV4_DEVICE void count_row(ShortSource<Tile>& source, SharedSelect<Tile>& shared) { count_short(source.row, shared); }
+
+template <Direction kDirection, class Tile, class Pass>
+DSV4_DEVICE void visit(ShortSource<Tile>& source, Pass& pass) { take<false>(pass, source.row); }
+
+template <class Tile, class Pass>
+DSV4_DEVICE void revisit(ShortSource<Tile>& source, Pass& pass) { take<false>(pass, source.row); }
+
+template <Mode kMode, class Tile>
+DSV4_DEVICE void select_short_row(const Params& params, SharedSelect<Tile>& shared) {
+  clear<Tile::kThreads>(shared.histogram);
+  if (thread_id() == 0) shared.taken[0] = shared.taken[1] = 0;
+  wait_for_producer();
+  release_consumer();
+  const u32 k = params.k;
+  const u32 number = block_x();
+  const u32 seq_len = row_length<kMode>(params, number);
+  constexpr u32 block_threads = Tile::kThreads;
+  constexpr u32 row_vectors = Tile::kLoads;
+  if (seq_len <= k) return write_trivial<kMode, Tile::kThreads>(params, number, seq_len);
+  if (seq_len <= 4u * row_vectors * block_threads) {
+    ShortSource<Tile> source{load_short<Tile>(row_scores<kMode>(params, number), seq_len)};
+    return select_from<kMode>(params, number, seq_len, source, seq_len, shared);
+  }
+  RowSource<Tile> source{RowPath::streaming, row_at<kMode>(params, number, seq_len), {}};
+  select_from<kMode>(params, number, seq_len, source, seq_len, shared);
+}
+
 // -- rows that blocks share through a workspace, in two launches
 //
 // Blocks (row, 0), (row, 1), ... share a row. In the first launch each counts its slice and adds what it found to the
@@ -1271,6 +1911,9 @@ DSV4_DEVICE RowSpace<Tile>& row_space(const Params& params, u32 row) {
   return reinterpret_cast<RowSpace<Tile>*>(params.workspace)[row];
 }
 
+template <class Tile>
+DSV4_DEVICE RowSource<Tile> streamed(const Row& row) { return RowSource<Tile>{RowPath::streaming, row, {}}; }
+
 // Blocks of a grid's padding have no row.
 DSV4_DEVICE bool has_row(const Params& params) { return block_x() < params.batch; }
 
@@ -1301,9 +1944,9 @@ DSV4_DEVICE void count_slice(const Params& params, SharedSplit<Tile>& shared) {
   const Row row = row_at<kMode>(params, number, row_length<kMode>(params, number));
   if (taken_alone(row.head, row.length)) return;
   block_barrier();
-  RegisterRow<Tile> nothing = {};
   const Row slice = slice_of(row, block_y(), grid_y()).row;
-  count_row<Tile>(RowPath::streaming, slice, nothing, shared.own);
+  RowSource<Tile> source = streamed<Tile>(slice);
+  count_row(source, shared.own);
   block_barrier();
   RowSpace<Tile>& space = row_space<Tile>(params, number);
   u32 numbers = 0;
@@ -1346,8 +1989,8 @@ DSV4_DEVICE u32 bound_slice(const Row& slice, const Cut& cut, u32 k, const RowSp
   const u32 own = counts[block_y()];
   const u32 mine = own < rest ? own : rest;
   if (mine == 0) return kTieBreak == TieBreak::low ? 0 : slice.length;
-  RegisterRow<Tile> nothing = {};
-  const u32 bound = bound_row(RowPath::streaming, slice, nothing, Cut{cut.low, 1, 0, own}, mine, shared.own);
+  RowSource<Tile> source = streamed<Tile>(slice);
+  const u32 bound = bound_row(source, 0, slice.length, Cut{cut.low, 1, 0, own}, mine, shared.own);
   block_barrier();
   if (thread_id() == 0) shared.own.cut = cut;  // the search has left its own there
   return bound;
@@ -1430,9 +2073,9 @@ DSV4_DEVICE void forget_plateaus(RowSpace<Tile>& space, u32 staged) {
 template <Mode kMode, class Tile>
 DSV4_DEVICE void select_by_one(const Params& params, u32 number, const Row& row, const Cut& cut,
                                SharedSelect<Tile>& shared) {
-  RegisterRow<Tile> nothing = {};
-  const Cut narrowed = narrow_row(row, cut, params.k, shared);
-  finish_row<kMode, Tile>(params, number, RowPath::streaming, row, nothing, narrowed, shared);
+  RowSource<Tile> source = streamed<Tile>(row);
+  const Cut narrowed = narrow_row(source, cut, params.k, shared);
+  finish_row<kMode>(params, number, row.length, source, narrowed, shared);
 }
 
 template <Mode kMode, class Tile>
@@ -1451,9 +2094,9 @@ DSV4_DEVICE void select_slice(const Params& params, SharedSplit<Tile>& shared) {
   if (seq_len <= k) return write_trivial<kMode, Tile::kThreads>(params, number, seq_len);
   RowSpace<Tile>& space = row_space<Tile>(params, number);
   if (alone) {
-    RegisterRow<Tile> nothing = {};
+    RowSource<Tile> source = streamed<Tile>(row);
     block_barrier();
-    count_row<Tile>(RowPath::streaming, row, nothing, shared.own);
+    count_row(source, shared.own);
   } else {
     fetch_histogram(space, shared.own);
   }
@@ -1556,7 +2199,7 @@ DSV4_DEVICE u32 legacy_round(SharedLegacy& shared, const LegacyTies& ties, u32 p
   legacy_clear<kThreads>(shared);
   for (u32 i = thread_id(); i < ties_to_visit(ties); i += kThreads)
     if (tie_at(shared, ties, i, key, position) && (key & higher) == prefix)
-      shared_add(shared.sums[0][key >> shift & 0xffu], 1);
+      shared_increment(shared.sums[0][key >> shift & 0xffu]);
   block_barrier();
   const u32 digit = legacy_search(shared, wanted);
   for (u32 i = thread_id(); i < ties_to_visit(ties); i += kThreads)
@@ -1585,7 +2228,7 @@ DSV4_DEVICE void select_legacy(const Params& params, const Row& row, SharedLegac
   if (thread_id() == 0) shared.winner_count = shared.tie_count = shared.arrivals = shared.bin = 0;
   legacy_clear<kThreads>(shared);
   for (u32 i = thread_id(); i < row.length; i += kThreads)
-    shared_add(shared.sums[0][legacy_bin(load_score(scores + i))], 1);
+    shared_increment(shared.sums[0][legacy_bin(load_score(scores + i))]);
   block_barrier();
   const u32 bin = legacy_search(shared, params.k);
   const u32 above = shared.sums[0][bin + 1];
@@ -1621,7 +2264,7 @@ DSV4_DEVICE void legacy_row(const Params& params, SharedLegacy& shared) {
 
 // ---- entry: topk_indices_t256 ----
 DSV4_KERNEL(256, 4) void topk_indices_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Tile = SelectTile<256, 4, 12, 1024, 0>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -1630,7 +2273,7 @@ DSV4_KERNEL(256, 4) void topk_indices_t256(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_page_table_t256 ----
 DSV4_KERNEL(256, 4) void topk_page_table_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Tile = SelectTile<256, 4, 12, 1024, 0>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -1639,7 +2282,7 @@ DSV4_KERNEL(256, 4) void topk_page_table_t256(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_dual_t256 ----
 DSV4_KERNEL(256, 4) void topk_dual_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Tile = SelectTile<256, 4, 12, 1024, 0>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -1648,7 +2291,7 @@ DSV4_KERNEL(256, 4) void topk_dual_t256(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_ragged_t256 ----
 DSV4_KERNEL(256, 4) void topk_ragged_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Tile = SelectTile<256, 4, 12, 1024, 0>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -1657,7 +2300,7 @@ DSV4_KERNEL(256, 4) void topk_ragged_t256(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_packed_t256 ----
 DSV4_KERNEL(256, 4) void topk_packed_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Tile = SelectTile<256, 4, 12, 1024, 0>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -1666,92 +2309,317 @@ DSV4_KERNEL(256, 4) void topk_packed_t256(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_indices_t512 ----
 DSV4_KERNEL(512, 2) void topk_indices_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 8, 12, 1024>;
+  using Tile = SelectTile<512, 8, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::indices, Tile>(params, shared);
 }
 
 // ---- entry: topk_page_table_t512 ----
 DSV4_KERNEL(512, 2) void topk_page_table_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 8, 12, 1024>;
+  using Tile = SelectTile<512, 8, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::page_table, Tile>(params, shared);
 }
 
 // ---- entry: topk_dual_t512 ----
 DSV4_KERNEL(512, 2) void topk_dual_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 8, 12, 1024>;
+  using Tile = SelectTile<512, 8, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::dual, Tile>(params, shared);
 }
 
 // ---- entry: topk_ragged_t512 ----
 DSV4_KERNEL(512, 2) void topk_ragged_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 8, 12, 1024>;
+  using Tile = SelectTile<512, 8, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::ragged, Tile>(params, shared);
 }
 
 // ---- entry: topk_packed_t512 ----
 DSV4_KERNEL(512, 2) void topk_packed_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 8, 12, 1024>;
+  using Tile = SelectTile<512, 8, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::packed, Tile>(params, shared);
 }
 
 // ---- entry: topk_indices_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_indices_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 4, 12, 2048>;
+  using Tile = SelectTile<1024, 4, 12, 2048, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 25760, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::indices, Tile>(params, shared);
 }
 
 // ---- entry: topk_page_table_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_page_table_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 4, 12, 2048>;
+  using Tile = SelectTile<1024, 4, 12, 2048, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 25760, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::page_table, Tile>(params, shared);
 }
 
 // ---- entry: topk_dual_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_dual_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 4, 12, 2048>;
+  using Tile = SelectTile<1024, 4, 12, 2048, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 25760, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::dual, Tile>(params, shared);
 }
 
 // ---- entry: topk_ragged_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_ragged_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 4, 12, 2048>;
+  using Tile = SelectTile<1024, 4, 12, 2048, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 25760, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::ragged, Tile>(params, shared);
 }
 
 // ---- entry: topk_packed_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_packed_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 4, 12, 2048>;
+  using Tile = SelectTile<1024, 4, 12, 2048, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 25760, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::packed, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_indices_t256 ----
+DSV4_KERNEL(256, 4) void topk_short4_indices_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::indices, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_page_table_t256 ----
+DSV4_KERNEL(256, 4) void topk_short4_page_table_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::page_table, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_dual_t256 ----
+DSV4_KERNEL(256, 4) void topk_short4_dual_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_ragged_t256 ----
+DSV4_KERNEL(256, 4) void topk_short4_ragged_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_packed_t256 ----
+DSV4_KERNEL(256, 4) void topk_short4_packed_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::packed, Tile>(params, shared);
+}
+
+// ---- entry: topk_short2_indices_t512 ----
+DSV4_KERNEL(512, 2) void topk_short2_indices_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::indices, Tile>(params, shared);
+}
+
+// ---- entry: topk_short2_page_table_t512 ----
+DSV4_KERNEL(512, 2) void topk_short2_page_table_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::page_table, Tile>(params, shared);
+}
+
+// ---- entry: topk_short2_dual_t512 ----
+DSV4_KERNEL(512, 2) void topk_short2_dual_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_short2_ragged_t512 ----
+DSV4_KERNEL(512, 2) void topk_short2_ragged_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_short2_packed_t512 ----
+DSV4_KERNEL(512, 2) void topk_short2_packed_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::packed, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_indices_t512 ----
+DSV4_KERNEL(512, 2) void topk_short4_indices_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::indices, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_page_table_t512 ----
+DSV4_KERNEL(512, 2) void topk_short4_page_table_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::page_table, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_dual_t512 ----
+DSV4_KERNEL(512, 2) void topk_short4_dual_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_ragged_t512 ----
+DSV4_KERNEL(512, 2) void topk_short4_ragged_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_packed_t512 ----
+DSV4_KERNEL(512, 2) void topk_short4_packed_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::packed, Tile>(params, shared);
+}
+
+// ---- entry: topk_short2_indices_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_short2_indices_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::indices, Tile>(params, shared);
+}
+
+// ---- entry: topk_short2_page_table_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_short2_page_table_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::page_table, Tile>(params, shared);
+}
+
+// ---- entry: topk_short2_dual_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_short2_dual_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_short2_ragged_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_short2_ragged_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_short2_packed_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_short2_packed_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::packed, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_indices_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_short4_indices_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::indices, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_page_table_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_short4_page_table_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::page_table, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_dual_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_short4_dual_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_ragged_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_short4_ragged_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_packed_t1024 ----
+DSV4_KERNEL(1024, 1) void topk_short4_packed_t1024(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<1024, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::packed, Tile>(params, shared);
 }
 
 // ---- entry: topk_split_count_indices_t512 ----

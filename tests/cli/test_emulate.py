@@ -27,7 +27,7 @@ def test_topk_is_right_and_counted(target: str) -> None:
     outcome = json.loads(done.stdout)
     assert outcome["problem"] == ""
     (launch,) = outcome["launches"]
-    assert launch["symbol"] == "topk_page_table_t512"
+    assert launch["symbol"] == "topk_short2_page_table_t512"
     assert launch["instructions"] > 1000
     assert launch["counters"]["lds_atomics"] > 0
 

@@ -153,4 +153,4 @@ def test_odd_output_folders_work_and_run_nothing(copy: Copy, folder: str) -> Non
 def test_an_import_from_a_checkout_explains_without_any_gpu(built: Copy) -> None:
     script = "from generated.gfx950 import topk; print(topk.explain(batch=4, width=8192, k=512).launches[0].symbol)"
     done = built.run_python(script)
-    assert done.stdout == "topk_page_table_t1024\n", done.stderr
+    assert done.stdout == "topk_short2_page_table_t1024\n", done.stderr

@@ -32,9 +32,13 @@ def refusal(copy: Copy, target: str = "gfx950") -> DsvError:
     return getattr(caught.value, "errors", (caught.value,))[0]
 
 
-def line_of(copy: Copy, text: str) -> int:
+def lines_of(copy: Copy, text: str) -> list[int]:
     lines = (copy.folder / SPEC).read_text(encoding="utf-8").split("\n")
-    return next(number for number, line in enumerate(lines, start=1) if text in line)
+    return [number for number, line in enumerate(lines, start=1) if text in line]
+
+
+def line_of(copy: Copy, text: str) -> int:
+    return lines_of(copy, text)[0]
 
 
 def test_the_shipped_spec_plans_on_every_target(copy: Copy) -> None:
@@ -67,7 +71,7 @@ def test_a_tile_that_cannot_fit_is_refused_with_its_formula(copy: Copy) -> None:
     error = refusal(copy, "gfx1201")
     assert "shared memory does not fit at block_threads=" in error.message
     assert "over the limit of 65536" in error.message
-    assert error.place is not None and error.place.line == line_of(copy, "65536 + 4")
+    assert error.place is not None and error.place.line in lines_of(copy, "65536 + 4")
 
 
 @pytest.mark.parametrize(
@@ -128,12 +132,30 @@ def test_an_index_too_wide_for_its_type_is_refused_with_a_shape(copy: Copy) -> N
 
 def test_launch_bounds_no_unit_can_hold_are_refused(copy: Copy) -> None:
     copy.edit(SPEC, "min(1024 // block_threads, shared.unit // 18432)", "4096 // block_threads")
-    assert "blocks of 256 threads" in refusal(copy).message
+    assert "8 blocks of 512 threads" in refusal(copy).message
 
 
 def test_two_tiles_under_one_symbol_are_refused(copy: Copy) -> None:
     copy.edit(SPEC, "topk_{mode}_t{block_threads}", "topk_{mode}_c{coarse_bits}")
     assert "different tile under the same symbol" in refusal(copy).message
+
+
+def test_buckets_share_a_symbol_where_facts_rule_one_out(copy: Copy) -> None:
+    """256 threads have a pool of candidates where a unit has memory for four blocks, and none elsewhere; a target that
+    can hold both is refused at the second."""
+    pools = {
+        target: {
+            one.tile["pool_capacity"] for one in plan(copy, target).kernel("select").instances if one.threads == 256
+        }
+        for target in ("sm_90", "gfx942")
+    }
+    assert pools == {"sm_90": {4096}, "gfx942": {0}}
+    copy.edit(SPEC, "(shared.unit < 4 * 36864 or", "(shared.unit < 8 * 36864 or")
+    plan(copy, "gfx942")
+    error = refusal(copy, "sm_90")
+    assert "another bucket has a different tile under the same symbol on sm_90" in error.message
+    assert error.place is not None and error.place.line == line_of(copy, "shared.unit < 8 * 36864")
+    assert error.remedy == "add the dimension that differs to the symbol"
 
 
 def test_a_path_whose_capability_is_missing_is_rejected_with_reason_and_key(copy: Copy) -> None:
@@ -146,7 +168,7 @@ def test_a_path_whose_capability_is_missing_is_rejected_with_reason_and_key(copy
     fast = next(path for path in plan(copy, "gfx950").op("select").launch_paths if path.name == "fast")
     assert fast.rejected is not None
     assert fast.rejected.reason == "requires cluster.remote_shared, but cluster.remote_shared is False"
-    assert fast.rejected.key == "ops.select.launch_paths[3].requires[0]"
+    assert fast.rejected.key == "ops.select.launch_paths[4].requires[0]"
     fast = next(path for path in plan(copy, "sm_90").op("select").launch_paths if path.name == "fast")
     assert fast.rejected is None
 
@@ -190,7 +212,7 @@ def test_the_size_of_a_workspace_is_among_the_proofs(copy: Copy) -> None:
 
 
 #: modes that may spill, by kernel
-SPILLING = {"select": {"ragged", "packed"}, "cluster": {"ragged", "packed"}}
+SPILLING = {"select": {"ragged", "packed"}, "cluster": {"indices", "page_table", "dual", "ragged", "packed"}}
 
 
 def test_an_allowance_to_spill_is_for_the_modes_and_targets_it_names(copy: Copy) -> None:

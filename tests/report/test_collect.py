@@ -180,7 +180,7 @@ def test_rejected_paths_keep_their_reason_and_spec_key(planted: Planted) -> None
     assert cluster.rejected == "requires cluster.remote_shared, but cluster.remote_shared is False"
     family = planted.collect().families[1]
     assert cluster.key in family.spec_lines
-    assert {one.path for one in cell.decisions} == {"single", "split"}
+    assert {one.path for one in cell.decisions} == {"short", "single", "split"}
     assert all(one.because for one in cell.decisions)
 
 

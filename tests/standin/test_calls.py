@@ -15,6 +15,7 @@ from dsv4gen.base.errors import CaptureError, LoadError
 from dsv4gen.base.prebuilt import binary_name, record_name, record_text
 from dsv4gen.emulate.standin import images
 from dsv4gen.reference.topk_cases import Call
+from dsv4gen.reference.topk_rows import WINDOWED
 from dsv4gen.verify.standin import Amd, amd
 from tests.standin.calls import topk_call
 from tests.tools import need_tool
@@ -52,9 +53,9 @@ def test_results_equal_the_reference(
             here.gpu.order = ("ascending", "descending", "random:1")[number % 3]
             run(here, topk_call(length, k, mode, head=number % 4, seq_stride=1 + number % 2), cache)
         assert len(here.gpu.launches) == len(SHAPES)
-        assert {f"topk_{'v1_' * (variant == 'v1')}{mode}"} == {
-            launch.symbol.rsplit("_t", 1)[0] for launch in here.gpu.launches
-        }
+        short = "" if mode in WINDOWED else "short2_"
+        expected = f"topk_{'v1_' if variant == 'v1' else short}{mode}"
+        assert {expected} == {launch.symbol.rsplit("_t", 1)[0] for launch in here.gpu.launches}
 
 
 @pytest.mark.parametrize("extended", [True, False], ids=["ROCm 7", "ROCm 6"])
@@ -92,7 +93,7 @@ def test_a_kernel_is_compiled_once_and_then_cached(
         with amd("gfx950") as here:
             run(here, topk_call(), tmp_path)
         assert f"({origin}, for gfx950)" in caplog.text
-        assert caplog.text.count("compiled topk_page_table_t512 for gfx950") == 1
+        assert caplog.text.count("compiled topk_short2_page_table_t512 for gfx950") == 1
 
 
 def test_cached_kernels_need_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -141,7 +142,10 @@ def test_several_modules_are_loaded_at_once(cache: Path) -> None:
             loaded[mode](**call.arguments)
             call.check()
         assert len(here.gpu.modules) == 2
-        assert [launch.symbol for launch in here.gpu.launches] == ["topk_page_table_t512", "topk_dual_t512"] * 2
+        assert [launch.symbol for launch in here.gpu.launches] == [
+            "topk_short2_page_table_t512",
+            "topk_short2_dual_t512",
+        ] * 2
 
 
 def test_threads_launch_on_one_gpu(cache: Path) -> None:

@@ -19,8 +19,8 @@ from tests.standin.calls import plant, topk_call
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = "templates/hip_cuda/topk.cu.jinja"
-_PAGE = "load_scalar(table + (position >> params.page_bits))"
-_WAVE_SUM = "if (warp_lane() == kWarp - 1) warp_totals[warp_id()] = sum;\n  block_barrier();"
+_PAGE = "load_scalar(output.table + (static_cast<u32>(position) >> output.page_bits))"
+_WAVE_SUM = "if (warp_lane() == 0) warp_totals[warp_id()] = total;\n  block_barrier();"
 
 
 def test_wrong_arguments_launch_nothing(cache: Path) -> None:
@@ -37,7 +37,7 @@ def test_wrong_arguments_launch_nothing(cache: Path) -> None:
 def test_out_of_bounds_is_a_launch_failure_with_tensor_and_line(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant(built, tmp_path / "bad", "gfx950", _PAGE, "load_scalar(table + position)")
+    plant(built, tmp_path / "bad", "gfx950", _PAGE, "load_scalar(output.table + position)")
     monkeypatch.setenv("DSV4GEN_GENERATED_DIR", str(tmp_path / "bad"))
     with amd("gfx950") as here:
         topk = dsv4gen.load("topk", cache_dir=tmp_path / "cache")
@@ -47,12 +47,13 @@ def test_out_of_bounds_is_a_launch_failure_with_tensor_and_line(
         good = topk_call(length=3, k=2)  # positions below the number of pages: the bug cannot show
         topk(**good.arguments)
     text = str(caught.value)
-    assert "launching topk.select: hipErrorLaunchFailure (719): topk_page_table_t512: global access out of" in text
+    failure = "hipErrorLaunchFailure (719): topk_short2_page_table_t512: global access out of"
+    assert f"launching topk.select: {failure}" in text
     assert re.search(r"\d+ bytes past the end of page_table \(\d+ bytes\)", text)
-    line = _line_of(tmp_path / "bad" / "gfx950" / "topk.hip", "load_scalar(table + position)")
+    line = _line_of(tmp_path / "bad" / "gfx950" / "topk.hip", "load_scalar(output.table + position)")
     assert f"topk.hip:{line} = {TEMPLATE}:{_line_of(ROOT / TEMPLATE, _PAGE)}" in text
     # The entry's own line, which the slice that was compiled has elsewhere than the whole file.
-    assert f"= {TEMPLATE}:{_line_of(ROOT / TEMPLATE, 'select_row<Mode::')}" in text
+    assert f"= {TEMPLATE}:{_line_of(ROOT / TEMPLATE, 'select_short_row<Mode::')}" in text
 
 
 def test_a_race_is_a_launch_failure(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,15 +65,15 @@ def test_a_race_is_a_launch_failure(built: Path, tmp_path: Path, monkeypatch: py
 
 
 def test_a_compile_error_names_the_template_line(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(built, tmp_path / "bad", "gfx950", _PAGE, _PAGE.replace("table +", "tabel +"))
+    plant(built, tmp_path / "bad", "gfx950", _PAGE, _PAGE.replace("output.table", "outptu.table"))
     monkeypatch.setenv("DSV4GEN_GENERATED_DIR", str(tmp_path / "bad"))
     with amd("gfx950") as here, pytest.raises(CompileError) as caught:
         dsv4gen.load("topk", cache_dir=tmp_path / "cache")(**topk_call().arguments)
     assert not here.gpu.modules
     assert caught.value.place is not None
     assert str(caught.value.place) == f"{TEMPLATE}:{_line_of(ROOT / TEMPLATE, _PAGE)}"
-    assert "use of undeclared identifier 'tabel'" in str(caught.value)
-    assert "topk_page_table_t512 for gfx950, hipRTC 7.0" in str(caught.value)
+    assert "use of undeclared identifier 'outptu'" in str(caught.value)
+    assert "topk_short2_page_table_t512 for gfx950, hipRTC 7.0" in str(caught.value)
 
 
 def test_without_hiprtc_the_remedy_is_named(tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ def test_the_driver_refuses_foreign_and_broken_code(cache: Path) -> None:
         with pytest.raises(DriverError, match=r"hipErrorNotFound \(500\): no kernel 'absent' in the module"):
             driver.function(next(iter(here.gpu.modules)), "absent")
         with pytest.raises(DriverError, match=r"hipErrorInvalidHandle \(400\): 0x1 is no loaded module"):
-            driver.function(1, "topk_page_table_t512")
+            driver.function(1, "topk_short2_page_table_t512")
     with amd("gfx942"):
         driver = shared_driver("hip")
         with pytest.raises(DriverError, match=r"hipErrorNoBinaryForGpu \(209\): the code object is for gfx950"):

@@ -1,4 +1,5 @@
-"""What the compilers make of the kernels: nothing spilled, and as many blocks resident as the spec asks for."""
+"""What the compilers make of the kernels: nothing spilled but what the spec allows, and as many blocks resident as it
+asks for."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ TARGETS = ("gfx90a", "gfx1201", "sm_80", "sm_90")
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_nothing_spills(target: str) -> None:
+def test_nothing_spills_but_what_is_allowed(target: str) -> None:
     if target.startswith("gfx"):
         need_tool("clang++-22")
     else:
@@ -27,8 +28,13 @@ def test_nothing_spills(target: str) -> None:
     text = render_source(only(plan, wanted)).text
     code = compile_source(text, record, symbols=list(wanted))
     assert len(code.kernels) == len(wanted)
+    allowances = {i.symbol: kernel.spills for kernel in plan.kernels for i in kernel.instances}
     for kernel in code.kernels:
-        assert (kernel.spilled_registers, kernel.scratch_bytes) == (0, 0), kernel.symbol
+        spills = allowances[kernel.symbol]
+        allowed = spills.allowed(wanted[kernel.symbol].options) if spills else 0
+        assert allowed == 0 or target.startswith("sm_")
+        assert kernel.spilled_vector <= allowed and kernel.spilled_scalar == 0, kernel.symbol
+        assert kernel.scratch_bytes <= 8 * allowed, kernel.symbol
         assert kernel.static_shared_bytes <= wanted[kernel.symbol].shared_bytes
         assert kernel.occupancy is not None
         assert kernel.occupancy.blocks >= wanted[kernel.symbol].min_blocks, kernel.symbol
