@@ -100,7 +100,7 @@ def test_the_mode_follows_from_the_tensors(cuda: stubs.StubDriver) -> None:
     _call({**inputs, "page_tables": None})
     _call(inputs, out_raw_indices=raw)
     kinds = [cuda.symbol(launch).rsplit("_t", 1)[0] for launch in cuda.launches()]
-    assert kinds == ["topk_page_table", "topk_indices", "topk_dual"]
+    assert kinds == ["topk_short2_page_table", "topk_short2_indices", "topk_short2_dual"]
     pointers = struct.unpack_from("<QQQQQ", bytes(cuda.launches()[2].params))
     tensors = (inputs["scores"], inputs["seq_lens"], inputs["page_tables"], inputs["out_page_indices"], raw)
     assert list(pointers) == [tensor.data_ptr() for tensor in tensors]
