@@ -6,7 +6,7 @@ A program takes BLOCK_H heads of one token and a range of blocks of BLOCK_N keys
 follow those of the first. A block of keys becomes one bf16 tile, which both products use. An index is valid if it
 names a slot of its pool and its column is below the row's length; other rows are never read.
 
-What an H200 taught: loads of rows stay in flight only from five stages on, as they stand behind a load of indices;
+What measurements taught: loads of rows stay in flight only from five stages on, as they stand behind a load of indices;
 two slices of columns are two independent chains of small products, which one tile would make a single long one; sums of
 weights are kept per column and added up at the end.
 Tiles of 64 heads compute the first product and the softmax in a branch that is always taken: Triton lays the warps of
