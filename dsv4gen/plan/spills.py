@@ -11,7 +11,7 @@ def make_spills(reader: Reader, name: str) -> Spills | None:
     """The allowance of one kernel; None where the spec states none, or none for this target.
 
     Raises:
-        SpecError: a `when` that reads more than facts and options.
+        SpecError: a `when` that reads more than facts and options, or registers that are no number on this target.
     """
     kernel = reader.spec.kernels[name]
     if kernel.spills is None:
@@ -26,4 +26,11 @@ def make_spills(reader: Reader, name: str) -> Spills | None:
                 place=reader.place(*keys),
                 remedy=f"target facts{', ' if known else ''}{', '.join(known)} may be read",
             )
-    return None if when.constant is False else Spills(kernel.spills.registers, when, kernel.spills.reason)
+    registers = reader.expr(kernel.spills.registers, "kernels", name, "spills", "registers").constant
+    if type(registers) is not int or registers < 0:
+        raise SpecError(
+            f"spills.registers is no whole number from 0 on {reader.record.name}: {kernel.spills.registers}",
+            place=reader.place("kernels", name, "spills", "registers"),
+            remedy="state a number, or an expression over target facts",
+        )
+    return None if when.constant is False else Spills(registers, when, kernel.spills.reason)

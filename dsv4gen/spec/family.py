@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dsv4gen.spec.models import Distinct, Expression, Model, Name, Natural, Positive, Table, Text
+from dsv4gen.spec.models import Distinct, Expression, Model, Name, Positive, Table, Text
 
 #: Element types a tensor may have; u8 also carries raw FP8 and UE8M0 bytes.
 DTYPES = ("f32", "f16", "bf16", "f8e4m3fn", "f8e4m3fnuz", "u8", "i32", "u32", "i64", "bool")
@@ -163,12 +163,12 @@ class Spills(Model):
     """Registers a kernel may spill, vector and scalar together, and why that is accepted.
 
     Attributes:
-        registers: how many at most.
+        registers: how many at most, over target facts.
         when: which instances and builds may, over target facts and options; the others may spill none.
         reason: why fewer would be worse.
     """
 
-    registers: Natural
+    registers: Expression
     when: Expression = "true"
     reason: Text
 

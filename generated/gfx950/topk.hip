@@ -2266,45 +2266,45 @@ DSV4_DEVICE void legacy_row(const Params& params, SharedLegacy& shared) {
 
 // ---- entry: topk_indices_t256 ----
 DSV4_KERNEL(256, 4) void topk_indices_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024, 0>;
+  using Tile = SelectTile<256, 4, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::indices, Tile>(params, shared);
 }
 
 // ---- entry: topk_page_table_t256 ----
 DSV4_KERNEL(256, 4) void topk_page_table_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024, 0>;
+  using Tile = SelectTile<256, 4, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::page_table, Tile>(params, shared);
 }
 
 // ---- entry: topk_dual_t256 ----
 DSV4_KERNEL(256, 4) void topk_dual_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024, 0>;
+  using Tile = SelectTile<256, 4, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::dual, Tile>(params, shared);
 }
 
 // ---- entry: topk_ragged_t256 ----
 DSV4_KERNEL(256, 4) void topk_ragged_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024, 0>;
+  using Tile = SelectTile<256, 4, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::ragged, Tile>(params, shared);
 }
 
 // ---- entry: topk_packed_t256 ----
 DSV4_KERNEL(256, 4) void topk_packed_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024, 0>;
+  using Tile = SelectTile<256, 4, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_row<Mode::packed, Tile>(params, shared);
 }
@@ -2399,6 +2399,51 @@ DSV4_KERNEL(1024, 1) void topk_packed_t1024(DSV4_PARAMS(Params, params)) {
   select_row<Mode::packed, Tile>(params, shared);
 }
 
+// ---- entry: topk_short4_indices_t256 ----
+DSV4_KERNEL(256, 4) void topk_short4_indices_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::indices, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_page_table_t256 ----
+DSV4_KERNEL(256, 4) void topk_short4_page_table_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::page_table, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_dual_t256 ----
+DSV4_KERNEL(256, 4) void topk_short4_dual_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_ragged_t256 ----
+DSV4_KERNEL(256, 4) void topk_short4_ragged_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_packed_t256 ----
+DSV4_KERNEL(256, 4) void topk_short4_packed_t256(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<256, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::packed, Tile>(params, shared);
+}
+
 // ---- entry: topk_short2_indices_t512 ----
 DSV4_KERNEL(512, 2) void topk_short2_indices_t512(DSV4_PARAMS(Params, params)) {
   using Tile = SelectTile<512, 2, 12, 1024>;
@@ -2438,6 +2483,51 @@ DSV4_KERNEL(512, 2) void topk_short2_ragged_t512(DSV4_PARAMS(Params, params)) {
 // ---- entry: topk_short2_packed_t512 ----
 DSV4_KERNEL(512, 2) void topk_short2_packed_t512(DSV4_PARAMS(Params, params)) {
   using Tile = SelectTile<512, 2, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::packed, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_indices_t512 ----
+DSV4_KERNEL(512, 2) void topk_short4_indices_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::indices, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_page_table_t512 ----
+DSV4_KERNEL(512, 2) void topk_short4_page_table_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::page_table, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_dual_t512 ----
+DSV4_KERNEL(512, 2) void topk_short4_dual_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_ragged_t512 ----
+DSV4_KERNEL(512, 2) void topk_short4_ragged_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 1024>;
+  using Shared = SharedSelect<Tile>;
+  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_short_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_short4_packed_t512 ----
+DSV4_KERNEL(512, 2) void topk_short4_packed_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = SelectTile<512, 4, 12, 1024>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);

@@ -132,7 +132,7 @@ def test_an_index_too_wide_for_its_type_is_refused_with_a_shape(copy: Copy) -> N
 
 def test_launch_bounds_no_unit_can_hold_are_refused(copy: Copy) -> None:
     copy.edit(SPEC, "min(1024 // block_threads, shared.unit // 18432)", "4096 // block_threads")
-    assert "8 blocks of 512 threads" in refusal(copy).message
+    assert "blocks of 256 threads" in refusal(copy).message
 
 
 def test_two_tiles_under_one_symbol_are_refused(copy: Copy) -> None:
@@ -150,7 +150,7 @@ def test_buckets_share_a_symbol_where_facts_rule_one_out(copy: Copy) -> None:
         for target in ("sm_90", "gfx942")
     }
     assert pools == {"sm_90": {4096}, "gfx942": {0}}
-    copy.edit(SPEC, "(shared.unit < 4 * 36864 or", "(shared.unit < 8 * 36864 or")
+    copy.edit(SPEC, "4 * units and shared.unit < 4 * 36864", "4 * units and shared.unit < 8 * 36864")
     plan(copy, "gfx942")
     error = refusal(copy, "sm_90")
     assert "another bucket has a different tile under the same symbol on sm_90" in error.message
@@ -216,15 +216,30 @@ SPILLING = {"select": {"ragged", "packed"}, "cluster": {"indices", "page_table",
 
 
 def test_an_allowance_to_spill_is_for_the_modes_and_targets_it_names(copy: Copy) -> None:
-    assert not [kernel.name for kernel in plan(copy, "gfx950").kernels if kernel.spills]
+    assert not [kernel.name for kernel in plan(copy, "gfx1201").kernels if kernel.spills]
+    assert {kernel.name: kernel.spills.registers for kernel in plan(copy, "gfx950").kernels if kernel.spills} == {
+        "short": 16,
+        "select": 32,
+    }
     for kernel in plan(copy, "sm_90").kernels:
         allowed = {i.options["mode"] for i in kernel.instances if kernel.spills and kernel.spills.allowed(i.options)}
         assert allowed == SPILLING.get(kernel.name, set()), kernel.name
 
 
 def test_an_allowance_that_reads_a_shape_is_refused(copy: Copy) -> None:
-    copy.edit(SPEC, "{registers: 6, when: \"detect.api == 'cuda' and", '{registers: 6, when: "width > 8 and')
+    copy.edit(SPEC, '{registers: 16, when: "wave.launch == 64"', '{registers: 16, when: "width > 8"')
     error = refusal(copy, "sm_90")
     assert error.message == "spills.when reads 'width', which is known only when a shape is"
     assert error.remedy == "target facts, mode, nan_policy, score_dtype, sorted, tie_break may be read"
     assert error.place is not None and error.place.line == line_of(copy, "spills: ")
+
+
+@pytest.mark.parametrize(
+    "registers", ["0 - 1", "batch", "2 * units", "wave.launch == 64", "16 if wave.launch == 64 else k"]
+)
+def test_an_allowance_for_no_number_is_refused(copy: Copy, registers: str) -> None:
+    copy.edit(SPEC, "{registers: 16,", f'{{registers: "{registers}",')
+    error = refusal(copy, "gfx1201")
+    assert error.message == f"spills.registers is no whole number from 0 on gfx1201: {registers}"
+    assert error.place is not None and error.place.line == line_of(copy, "spills: ")
+    assert error.remedy == "state a number, or an expression over target facts"

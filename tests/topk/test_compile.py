@@ -32,9 +32,9 @@ def test_nothing_spills_but_what_is_allowed(target: str) -> None:
     for kernel in code.kernels:
         spills = allowances[kernel.symbol]
         allowed = spills.allowed(wanted[kernel.symbol].options) if spills else 0
-        assert allowed == 0 or target.startswith("sm_")
-        assert kernel.spilled_vector <= allowed and kernel.spilled_scalar == 0, kernel.symbol
-        assert kernel.scratch_bytes <= 8 * allowed, kernel.symbol
+        in_memory = allowed if target.startswith("sm_") else 0
+        assert kernel.spilled_vector <= in_memory and kernel.spilled_scalar <= allowed, kernel.symbol
+        assert kernel.scratch_bytes <= 8 * in_memory, kernel.symbol
         assert kernel.static_shared_bytes <= wanted[kernel.symbol].shared_bytes
         assert kernel.occupancy is not None
         assert kernel.occupancy.blocks >= wanted[kernel.symbol].min_blocks, kernel.symbol
