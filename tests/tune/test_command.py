@@ -66,20 +66,20 @@ def test_counts_are_marked_and_leave_out_what_is_wrong(
     specs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def executed(plan: object, _: object, cell: Cell, __: object) -> int:
-        tile = plan.kernel("select").buckets[-1].tile  # type: ignore[attr-defined]
-        if tile["loads_in_flight"] == 8:
+        tile = plan.kernel("short").buckets[-1].tile  # type: ignore[attr-defined]
+        if tile["row_vectors"] == 1:
             raise VerifyError("out differs")
         return 1000 * int(tile["block_threads"]) + cell.shape["k"]
 
     monkeypatch.setattr(counts, "executed", executed)
     monkeypatch.setattr(command, "_card_runs", lambda *_: False)
     how = Sweeping(Wanted((), {"batch": 2, "width": 600, "k": 64}, {"mode": "indices"}))
-    asked = Asked("topk", "gfx950", ["select"], {"coarse_bits": 12}, tmp_path / "a.jsonl")
+    asked = Asked("topk", "gfx950", ["short"], {"coarse_bits": 12}, tmp_path / "a.jsonl")
     done = run(asked, how)
     head, entries = read_journal(tmp_path / "a.jsonl")
     assert head.kind == "emulated" and head.machine == {"device": "emulated gfx950"}
     wrong = [e.tile for e in entries if e.problem == "out differs"]
-    assert wrong and all(tile["loads_in_flight"] == 8 for tile in wrong)
+    assert wrong and all(tile["row_vectors"] == 1 for tile in wrong)
     text = (specs / "tuning" / "gfx950" / "topk.yaml").read_text(encoding="utf-8")
     assert "kind: emulated" in text and "instructions: 256064" in text and "microseconds" not in text
     assert "not time" in text
@@ -88,7 +88,7 @@ def test_counts_are_marked_and_leave_out_what_is_wrong(
     assert ratio is not None and ratio < 1
     show(done)
     assert exit_status(done) == 0
-    assert to_json(done)["kernels"]["select"][-1]["when"] == "true"
+    assert to_json(done)["kernels"]["short"][-1]["when"] == "true"
     assert "instructions, emulated" in capsys.readouterr().out
 
 
@@ -158,8 +158,8 @@ def test_the_emulator_counts_what_the_machine_code_executes() -> None:
     counting = counts.Counting("topk", "gfx950")
     (cell,) = cells_of("topk", counting.entry, Wanted((), {"batch": 2, "width": 600, "k": 64}, {"mode": "indices"}))
     found = {}
-    for threads, ties in ((256, 1024), (1024, 2048)):
-        tile = {"block_threads": threads, "loads_in_flight": 4, "coarse_bits": 12, "tie_capacity": ties}
-        plan = make_plan(with_tile(loaded, "select", tile), record)
+    for threads, vectors in ((256, 1), (1024, 4)):
+        tile = {"block_threads": threads, "row_vectors": vectors, "coarse_bits": 12, "tie_capacity": 1024}
+        plan = make_plan(with_tile(loaded, "short", tile), record)
         found[threads] = counts.executed(plan, record, cell, cases)
     assert 0 < found[256] < found[1024]

@@ -30,7 +30,7 @@ TARGET = "sm_90"
 FACTS = {"units": 132, "xcds": 1}
 #: family -> list of the spec, a small shape, a kernel that it launches, and what of the tile a better one has changed
 FAMILIES: Mapping[str, tuple[str, Mapping[str, int], str, Mapping[str, int]]] = {
-    "topk": ("short", {"batch": 2, "width": 600, "k": 16}, "select", {"loads_in_flight": 2}),
+    "topk": ("short", {"batch": 2, "width": 600, "k": 16}, "short", {"row_vectors": 1}),
     "compress": ("c4_decode", {"batch": 2, "completing": 2}, "decode_four", {"num_warps": 4}),
     "qk_norm_rope": ("queries", {"tokens": 3, "heads": 16}, "rotate_heads", {"num_warps": 2}),
     "indexer_logits": ("decode", {"batch": 1, "width": 128}, "decode", {"num_stages": 3}),
