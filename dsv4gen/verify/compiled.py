@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from dsv4gen.base.choices import with_choices
 from dsv4gen.base.errors import DsvError
-from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.plan.ir import FamilyPlan, Instance
 from dsv4gen.render import RenderedFile, render_source
 from dsv4gen.render.render import render_triton
 from dsv4gen.target import TargetRecord
@@ -161,13 +161,25 @@ def _read(job: Job, code: CodeObject) -> Iterator[tuple[KernelRow, list[DsvError
                     job.record,
                     expected_shared=instance.shared_bytes,
                     threads=instance.threads,
-                    min_blocks=instance.min_blocks,
+                    min_blocks=_resident(instance, job.record),
                     **_allowances(kernel.spills.allowed(options) if kernel.spills else 0),
                 )
             )
             limit = job.record.shared.static
             symbol = instance.symbol + build_words(job.options)
             yield _row(job.plan, job.record, symbol, used, code.compiler, instance.threads, limit), errors
+
+
+def _resident(instance: Instance, record: TargetRecord) -> int:
+    """Blocks that a unit must hold.
+
+    Launch bounds are of the target. They cap registers, and hold for a device that runs its source too; but that one
+    may have less shared memory, and then holds fewer blocks.
+    """
+    if record.device == record.name:
+        return instance.min_blocks
+    by_shared = occupancy(record, instance.threads, vector=1, shared_bytes=instance.shared_bytes).blocks
+    return min(instance.min_blocks, by_shared)
 
 
 def _row(
