@@ -60,7 +60,10 @@ _KERNEL = record(
     buckets=listed(record(when=expression, tile=_TILE, origin=text), 1),
     refused_tiles=listed(record(tile=_TILE, reason=text)),
     instances=listed(
-        record(symbol=text, options=mapped(text), tile=_TILE, threads=whole, shared_bytes=whole, min_blocks=whole)
+        record(
+            symbol=text, options=mapped(text), tile=_TILE, threads=whole, shared_bytes=whole, min_blocks=whole,
+            row_paths=listed(text),
+        )
     ),
 )
 _LAUNCHER = record(required=listed(text), defaults=mapped(maybe(either(text, either(truth, number)))))

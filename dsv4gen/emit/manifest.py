@@ -199,6 +199,7 @@ def _kernel_json(kernel: Kernel) -> Json:
                 "threads": instance.threads,
                 "shared_bytes": instance.shared_bytes,
                 "min_blocks": instance.min_blocks,
+                "row_paths": list(instance.row_paths),
             }
             for instance in kernel.instances
         ],

@@ -126,7 +126,8 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Instance:
-    """One emitted kernel symbol: its compile-time options and tile, and what it is proven to need."""
+    """One emitted kernel symbol: its compile-time options and tile, what it is proven to need, and which of its
+    kernel's row paths the launches of this tile can take."""
 
     symbol: str
     options: Choice
@@ -134,6 +135,7 @@ class Instance:
     threads: int
     shared_bytes: int
     min_blocks: int
+    row_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dsv4gen.base.expression_json import Value
 from dsv4gen.base.tiles import tile_words
 from dsv4gen.plan.ir import Axis, Bucket, Instance, Kernel, Proof, RowPath, Tile
 from dsv4gen.plan.paths import axis_ranges, proof_axes, used_choices
+from dsv4gen.plan.reach import Reach
 from dsv4gen.plan.reader import Reader, with_tile
 from dsv4gen.plan.spills import make_spills
 from dsv4gen.prove import CoverageProof, Expr, FitProof, PathRule, prove_buckets, prove_coverage, prove_fit, prove_width
@@ -36,14 +37,16 @@ def make_kernel(reader: Reader, name: str, axes: Sequence[Axis]) -> tuple[Kernel
         proofs += [Proof(f"{name} {tile_words(tile)}", proof) for proof in fit.prove(tile)]
         proofs += _prove_tile(reader, name, spec, tile, axes)
     legal, refused = _sort_tiles(fit, spec)
+    row_paths = _row_paths(reader, name, spec)
+    reach = Reach(reader, name, buckets, axes)
     kernel = Kernel(
         name=name,
         entry=spec.entry,
-        row_paths=_row_paths(reader, name, spec),
+        row_paths=row_paths,
         tiles=legal,
         refused_tiles=refused,
         buckets=buckets,
-        instances=tuple(_instances(reader, name, fit, used)),
+        instances=tuple(_instances(reader, name, fit, used, row_paths, reach)),
         spills=make_spills(reader, name),
     )
     return kernel, proofs
@@ -210,18 +213,24 @@ def _sort_tiles(fit: _Fit, spec: KernelSpec) -> tuple[tuple[Tile, ...], tuple[tu
     return tuple(legal), tuple(refused)
 
 
-def _instances(reader: Reader, name: str, fit: _Fit, tiles: Sequence[Tile]) -> Iterator[Instance]:
+def _instances(
+    reader: Reader, name: str, fit: _Fit, tiles: Sequence[Tile], rows: Sequence[RowPath], reach: Reach
+) -> Iterator[Instance]:
+    """Of every combination of tile and options in the symbol, those that a call launches."""
     spec = reader.spec.kernels[name]
     wanted = [option for option in reader.spec.options if f"{{{option}}}" in spec.symbol]
     for tile in tiles:
         threads, shared = fit.prove(tile)
         for choices in product(*(reader.spec.options[option].choices for option in wanted)):
             options = dict(zip(wanted, choices, strict=True))
+            if not reach.launched(tile, options):
+                continue
+            taken = reach.row_paths(rows, tile, options)
             symbol = spec.symbol.format_map({**options, **tile})
             blocks = with_tile(reader.expr(spec.min_blocks, "kernels", name, "min_blocks", extra=spec.tiles), tile)
             least = int(blocks.evaluate({}))
             second_bound(reader.record, threads.value, least)
-            yield Instance(symbol, options, tile, threads.value, shared.value, least)
+            yield Instance(symbol, options, tile, threads.value, shared.value, least, taken)
 
 
 def _distinct(tiles: Iterable[Tile]) -> list[Tile]:

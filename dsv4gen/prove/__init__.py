@@ -17,6 +17,7 @@ defined      no division by zero, no exponent out of range
 records      what proofs leave behind, for tables and the manifest
 fit          proof (a): tiles stay within resource limits
 coverage     proof (b): ordered paths and buckets take every shape, within their domains
+reach        is there a shape that gets to this row of a table?
 width        proof (c): index expressions and sizes fit their type
 
 Importing this package imports neither sympy nor z3.

@@ -13,7 +13,7 @@ from dsv4gen.base.manifest import Manifest
 from dsv4gen.base.tiles import tile_words
 from dsv4gen.bench.cells import least_sizes
 from dsv4gen.console import say, table
-from dsv4gen.runtime.dispatch import Decision, decide, usual_facts, with_facts
+from dsv4gen.runtime.dispatch import Decision, PlannedLaunch, decide, usual_facts, with_facts
 
 PROOF_HEAD = ("proven for", "what", "formula", "value", "limit", "slack", "verdict")
 
@@ -104,7 +104,7 @@ def explain_shape(
     shown = [proof for proof in entry["proofs"] if all_proofs or proof["subject"] in subjects]
     return Explanation(
         decision=decision,
-        row_paths=tuple(row for name in kernels for row in _row_paths(entry, name)),
+        row_paths=tuple(row for launch in decision.launches for row in _row_paths(entry, launch)),
         proofs=tuple((_subject(proof["subject"], all_proofs), *proof["cells"]) for proof in shown),
         other_proofs=len(entry["proofs"]) - len(shown),
         refused_tiles=tuple(
@@ -159,9 +159,13 @@ def _workspaces(op: Mapping[str, Any], decision: Decision, names: Mapping[str, A
             yield f"{space['name']}: {size:,} bytes of the caller's, {space['bytes']['text']}; {rule}"
 
 
-def _row_paths(entry: Mapping[str, Any], kernel: str) -> list[tuple[str, str, str]]:
-    """Kernel, row path and predicate: launches of one call may have paths of the same name."""
-    return [(kernel, path["name"], path["prefer"]["text"]) for path in entry["kernels"][kernel]["row_paths"]]
+def _row_paths(entry: Mapping[str, Any], launch: PlannedLaunch) -> list[tuple[str, str, str]]:
+    """Kernel, row path and predicate, of the paths that the launched tile has: launches of one call may have paths of
+    the same name."""
+    kernel = entry["kernels"][launch.kernel]
+    (taken,) = (one["row_paths"] for one in kernel["instances"] if one["symbol"] == launch.symbol)
+    rows = [path for path in kernel["row_paths"] if path["name"] in taken]
+    return [(launch.kernel, path["name"], path["prefer"]["text"]) for path in rows]
 
 
 def _subject(subject: str, all_proofs: bool) -> str:

@@ -62,6 +62,6 @@ def _gaps(plan: FamilyPlan, run: Run, names: Sequence[str]) -> Iterator[Gap]:
         return
     for kernel in plan.kernels:
         for instance in kernel.instances:
-            for path in kernel.row_paths if run.cases.get(instance.symbol) else ():
-                if path.name not in run.row_paths.get(instance.symbol, ()):
-                    yield Gap(*where, instance.symbol, path.name, run.oracle)
+            for path in instance.row_paths if run.cases.get(instance.symbol) else ():
+                if path not in run.row_paths.get(instance.symbol, ()):
+                    yield Gap(*where, instance.symbol, path, run.oracle)

@@ -1721,7 +1721,7 @@ DSV4_DEVICE void select_row(const Params& params, SharedSelect<Tile>& shared) {
   select_from<kMode>(params, number, seq_len, source, seq_len, shared);
 }
 
-// -- short rows: the host knows that rows fit into registers; one that does not is streamed
+// -- short rows: the host knows that rows fit into registers
 //
 // The steps are the same, without paths to choose from: a vector of a thread starts at a multiple of four columns, and
 // is read by parts where the row's memory is not aligned. Columns outside of the row hold NaN, which no bin counts and
@@ -1862,14 +1862,8 @@ DSV4_DEVICE void select_short_row(const Params& params, SharedSelect<Tile>& shar
   const u32 k = params.k;
   const u32 number = block_x();
   const u32 seq_len = row_length<kMode>(params, number);
-  constexpr u32 block_threads = Tile::kThreads;
-  constexpr u32 row_vectors = Tile::kLoads;
   if (seq_len <= k) return write_trivial<kMode, Tile::kThreads>(params, number, seq_len);
-  if (seq_len <= 4u * row_vectors * block_threads) {
-    ShortSource<Tile> source{load_short<Tile>(row_scores<kMode>(params, number), seq_len)};
-    return select_from<kMode>(params, number, seq_len, source, seq_len, shared);
-  }
-  RowSource<Tile> source{RowPath::streaming, row_at<kMode>(params, number, seq_len), {}};
+  ShortSource<Tile> source{load_short<Tile>(row_scores<kMode>(params, number), seq_len)};
   select_from<kMode>(params, number, seq_len, source, seq_len, shared);
 }
 
@@ -2426,24 +2420,6 @@ DSV4_KERNEL(256, 4) void topk_short4_dual_t256(DSV4_PARAMS(Params, params)) {
   select_short_row<Mode::dual, Tile>(params, shared);
 }
 
-// ---- entry: topk_short4_ragged_t256 ----
-DSV4_KERNEL(256, 4) void topk_short4_ragged_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024>;
-  using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
-  DSV4_SHARED(Shared, shared);
-  select_short_row<Mode::ragged, Tile>(params, shared);
-}
-
-// ---- entry: topk_short4_packed_t256 ----
-DSV4_KERNEL(256, 4) void topk_short4_packed_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 12, 1024>;
-  using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
-  DSV4_SHARED(Shared, shared);
-  select_short_row<Mode::packed, Tile>(params, shared);
-}
-
 // ---- entry: topk_short2_indices_t512 ----
 DSV4_KERNEL(512, 2) void topk_short2_indices_t512(DSV4_PARAMS(Params, params)) {
   using Tile = SelectTile<512, 2, 12, 1024>;
@@ -2469,24 +2445,6 @@ DSV4_KERNEL(512, 2) void topk_short2_dual_t512(DSV4_PARAMS(Params, params)) {
   static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_short_row<Mode::dual, Tile>(params, shared);
-}
-
-// ---- entry: topk_short2_ragged_t512 ----
-DSV4_KERNEL(512, 2) void topk_short2_ragged_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 2, 12, 1024>;
-  using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
-  DSV4_SHARED(Shared, shared);
-  select_short_row<Mode::ragged, Tile>(params, shared);
-}
-
-// ---- entry: topk_short2_packed_t512 ----
-DSV4_KERNEL(512, 2) void topk_short2_packed_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 2, 12, 1024>;
-  using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
-  DSV4_SHARED(Shared, shared);
-  select_short_row<Mode::packed, Tile>(params, shared);
 }
 
 // ---- entry: topk_short4_indices_t512 ----
@@ -2516,24 +2474,6 @@ DSV4_KERNEL(512, 2) void topk_short4_dual_t512(DSV4_PARAMS(Params, params)) {
   select_short_row<Mode::dual, Tile>(params, shared);
 }
 
-// ---- entry: topk_short4_ragged_t512 ----
-DSV4_KERNEL(512, 2) void topk_short4_ragged_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 4, 12, 1024>;
-  using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
-  DSV4_SHARED(Shared, shared);
-  select_short_row<Mode::ragged, Tile>(params, shared);
-}
-
-// ---- entry: topk_short4_packed_t512 ----
-DSV4_KERNEL(512, 2) void topk_short4_packed_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 4, 12, 1024>;
-  using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
-  DSV4_SHARED(Shared, shared);
-  select_short_row<Mode::packed, Tile>(params, shared);
-}
-
 // ---- entry: topk_short2_indices_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_short2_indices_t1024(DSV4_PARAMS(Params, params)) {
   using Tile = SelectTile<1024, 2, 12, 1024>;
@@ -2561,24 +2501,6 @@ DSV4_KERNEL(1024, 1) void topk_short2_dual_t1024(DSV4_PARAMS(Params, params)) {
   select_short_row<Mode::dual, Tile>(params, shared);
 }
 
-// ---- entry: topk_short2_ragged_t1024 ----
-DSV4_KERNEL(1024, 1) void topk_short2_ragged_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 2, 12, 1024>;
-  using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
-  DSV4_SHARED(Shared, shared);
-  select_short_row<Mode::ragged, Tile>(params, shared);
-}
-
-// ---- entry: topk_short2_packed_t1024 ----
-DSV4_KERNEL(1024, 1) void topk_short2_packed_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 2, 12, 1024>;
-  using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
-  DSV4_SHARED(Shared, shared);
-  select_short_row<Mode::packed, Tile>(params, shared);
-}
-
 // ---- entry: topk_short4_indices_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_short4_indices_t1024(DSV4_PARAMS(Params, params)) {
   using Tile = SelectTile<1024, 4, 12, 1024>;
@@ -2604,24 +2526,6 @@ DSV4_KERNEL(1024, 1) void topk_short4_dual_t1024(DSV4_PARAMS(Params, params)) {
   static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_short_row<Mode::dual, Tile>(params, shared);
-}
-
-// ---- entry: topk_short4_ragged_t1024 ----
-DSV4_KERNEL(1024, 1) void topk_short4_ragged_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 4, 12, 1024>;
-  using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
-  DSV4_SHARED(Shared, shared);
-  select_short_row<Mode::ragged, Tile>(params, shared);
-}
-
-// ---- entry: topk_short4_packed_t1024 ----
-DSV4_KERNEL(1024, 1) void topk_short4_packed_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 4, 12, 1024>;
-  using Shared = SharedSelect<Tile>;
-  static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
-  DSV4_SHARED(Shared, shared);
-  select_short_row<Mode::packed, Tile>(params, shared);
 }
 
 // ---- entry: topk_split_count_indices_t512 ----

@@ -22,7 +22,8 @@ from dsv4gen.plan.make import make_plan
 from dsv4gen.reference.topk_cases import Case, Problem, build_problem
 from dsv4gen.render import render_source
 from dsv4gen.runtime.sources import slice_source
-from dsv4gen.spec import Specs, load_specs
+from dsv4gen.spec import FamilySpec, Loaded, Specs, load_specs
+from dsv4gen.spec.models import Table
 from dsv4gen.target import resolve_target
 
 WAVES = (32, 64)
@@ -43,9 +44,23 @@ def topk_plan() -> FamilyPlan:
     Bodies are the same bytes for every target of equal tiles, but for clusters, which only some have. Rows split in
     two launches have tests of their own.
     """
-    plan = make_plan(topk_specs().families["topk"], resolve_target(topk_specs(), "sm_90"))
+    plan = make_plan(_with_long_rows(topk_specs().families["topk"]), resolve_target(topk_specs(), "sm_90"))
     single_launches = (kernel for kernel in plan.kernels if not kernel.name.startswith("split_"))
     return replace(plan, kernels=tuple(map(_small_clusters, single_launches)))
+
+
+def _with_long_rows(loaded: Loaded[FamilySpec]) -> Loaded[FamilySpec]:
+    """The spec with kernels of short rows launched in every mode and for rows that they do not hold, which they stream.
+
+    A tuned tile may make that so; what ships has neither (tests/topk/test_short.py).
+    """
+    op = loaded.model.ops["select"]
+    paths = tuple(
+        path.model_copy(update={"prefer": "width <= 300000"}) if path.name == "short" else path
+        for path in op.launch_paths
+    )
+    changed = {**loaded.model.ops, "select": op.model_copy(update={"launch_paths": paths})}
+    return Loaded(loaded.model.model_copy(update={"ops": Table(changed)}), loaded.file, loaded.document)
 
 
 def _small_clusters(kernel: Kernel) -> Kernel:

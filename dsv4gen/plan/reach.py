@@ -1,0 +1,60 @@
+"""What launches reach: instances that one launches, and the row paths that its rows can take.
+
+A launch is one of a path whose `prefer` holds, with the tile of the first bucket that holds. Earlier launch paths do
+not count: a device may refuse them. Where the solver cannot decide, the answer is yes, so that more is emitted, never
+less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+
+from dsv4gen.base.expression_json import Value
+from dsv4gen.plan.ir import Axis, Bucket, RowPath, Tile
+from dsv4gen.plan.paths import choices_of, make_launch_paths, proof_axes
+from dsv4gen.plan.reader import Reader, with_tile
+from dsv4gen.prove import Expr
+from dsv4gen.prove.reach import first_of, some_shape
+
+
+class Reach:
+    """The launches of one kernel on one target."""
+
+    def __init__(self, reader: Reader, kernel: str, buckets: Sequence[Bucket], axes: Sequence[Axis]) -> None:
+        self._reader = reader
+        self._paths = [
+            path.prefer
+            for op in reader.spec.ops
+            for path, spec in zip(make_launch_paths(reader, op), reader.spec.ops[op].launch_paths, strict=True)
+            if kernel in spec.launches and path.rejected is None
+        ]
+        self._buckets = buckets
+        self._axes = proof_axes(axes, device=True)
+
+    def launched(self, tile: Tile, options: Mapping[str, str]) -> bool:
+        """Whether some call launches this tile with these options; the others may be anything."""
+        return self._any(tile, options, [])
+
+    def row_paths(self, rows: Sequence[RowPath], tile: Tile, options: Mapping[str, str]) -> tuple[str, ...]:
+        """Names of the row paths that such launches take, in order."""
+        prefers = [with_tile(row.prefer, tile) for row in rows]
+        taken = (self._any(tile, options, prefers[: number + 1]) for number in range(len(rows)))
+        return tuple(row.name for row, reached in zip(rows, taken, strict=True) if reached)
+
+    def _any(self, tile: Tile, options: Mapping[str, str], rows: Sequence[Expr]) -> bool:
+        """Whether a shape launches the tile, with a row that takes the last of `rows`."""
+        whens = [bucket.when for bucket in self._buckets]
+        chains = [whens[: number + 1] for number, bucket in enumerate(self._buckets) if bucket.tile == tile]
+        read = {name for expr in (*self._paths, *whens, *rows) for name in expr.names}
+        return any(
+            some_shape(self._axes, [first_of([path], values), first_of(chain, values), first_of(rows, values)])
+            for values in self._combinations(read, options)
+            for path in self._paths
+            for chain in chains
+        )
+
+    def _combinations(self, read: Iterable[str], options: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
+        free = {name: values for name, values in choices_of(self._reader, read).items() if name not in options}
+        for values in product(*free.values()):
+            yield {**dict(zip(free, values, strict=True)), **options}
