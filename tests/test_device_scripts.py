@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dsv4gen.commands.measure import tune
 from dsv4gen.runtime import platform
 from dsv4gen.runtime.platform import HostPlatform
 from tests.checkout import ROOT
@@ -40,6 +41,17 @@ def test_the_list_of_all_names_every_script_and_every_family(tmp_path: Path) -> 
         assert any(f"bench {family} " in command for command in commands)
     assert len({part.name for part in run_all.parts(tmp_path)}) == len(commands)
     assert "topk-race" in _run("tests/device/run_all.py", "--list", "--only", "topk").stdout
+
+
+def test_packs_are_measured_one_after_the_other(tmp_path: Path) -> None:
+    for family in ("topk", "compress"):
+        (tmp_path / f"{family}.pack").touch()
+    listed = _run("tests/device/run_all.py", "--list", "--only", "tune", "--packs", str(tmp_path)).stdout.splitlines()
+    assert [line.split()[0] for line in listed] == ["compress-tune", "topk-tune"]
+    assert f"tune --measure {tmp_path}/topk.pack --journal" in listed[1]
+    words = run_all.tunings(tmp_path, tmp_path)[0].command[2:]
+    with tune.make_context("tune", [*words[1:]]) as context:
+        assert context.params["measure_file"] == tmp_path / "compress.pack" and context.params["family"] is None
 
 
 def test_a_part_is_right_wrong_or_stopped(tmp_path: Path) -> None:

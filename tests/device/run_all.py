@@ -1,11 +1,15 @@
 """Everything that only a CUDA card can show, one part after another; run by hand, not collected by pytest.
 
     python tests/device/run_all.py [--list] [--only WORD ...] [--minutes 25] [--gpus 0 1 ...] [--out FOLDER]
+                                   [--packs FOLDER]
 
 Needs `generated/<target>` and torch, triton and numpy; the generator's packages need not be there. Each part is a
 process with a time limit of its own and a log in the folder. With several cards each takes the next part when it is
 free; parts that time the host come after the others and have the machine to themselves. Parts that no longer fit into
 the minutes are left out and named. Exit status 1 when a part fails or is left out.
+
+Packs of `dsv4gen tune --pack` are measured too, each for `TUNE_SECONDS` at most; one that has not ended by then counts
+as failed, and `dsv4gen tune --measure` goes on from the journal in the folder.
 """
 
 from __future__ import annotations
@@ -37,6 +41,10 @@ class Part:
     alone: bool = False
 
 
+#: of one pack's measuring
+TUNE_SECONDS = 240
+
+
 def script(name: str, *words: str) -> tuple[str, ...]:
     """A script of this folder."""
     return (str(Path(__file__).with_name(f"{name}.py")), *words)
@@ -63,6 +71,15 @@ def parts(out: Path) -> list[Part]:
         Part("topk-host", script("run_topk", "--only", "host"), 60, alone=True),
     ]
     return [*checks, *benches, *costs]
+
+
+def tunings(packs: Path, out: Path) -> list[Part]:
+    """One part for each pack of a folder."""
+    found = []
+    for pack in sorted(packs.glob("*.pack")):
+        words = ("--measure", str(pack), "--journal", str(out / f"{pack.stem}.jsonl"), "--seconds", str(TUNE_SECONDS))
+        found.append(Part(f"{pack.stem}-tune", ("-m", "dsv4gen", "tune", *words), TUNE_SECONDS + 60))
+    return found
 
 
 def run(part: Part, out: Path, limit: float, gpu: str = "") -> str:
@@ -135,10 +152,12 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[""], help="only parts whose name holds one of these words")
     parser.add_argument("--minutes", type=float, default=25.0, help="what all of it may take")
     parser.add_argument("--gpus", nargs="+", default=[""], help="cards that share the parts, as CUDA numbers them")
+    parser.add_argument("--packs", type=Path, help="folder of packs to measure as well")
     parser.add_argument("--out", type=Path, default=Path("card"), help="folder of logs and results")
     options = parser.parse_args()
     out = options.out.resolve()
-    wanted = [part for part in parts(out) if any(word in part.name for word in options.only)]
+    every = [*parts(out), *(tunings(options.packs.resolve(), out) if options.packs else ())]
+    wanted = [part for part in every if any(word in part.name for word in options.only)]
     if options.list:
         print("\n".join(f"{part.name:24} {part.seconds:4} s  {' '.join(part.command)}" for part in wanted))
         return 0

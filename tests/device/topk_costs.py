@@ -24,10 +24,15 @@ BARE, PEER = "cuLaunchKernelEx by ctypes, arguments packed", "peer through tvm-f
 BURST = 400
 ROUNDS = 25
 
-#: runs in a fresh process: import, context, load, first call, second call
+#: runs in a fresh process: import, context, load, first call, second call; `compile` is 0 where nothing was compiled
 START = """
-import json, os, sys, time
-marks = {}
+import json, logging, os, re, sys, time
+marks = {"compile": 0.0}
+class Compiled(logging.Handler):
+    def emit(self, record):
+        found = re.search(r"[(]compiled, .* in ([0-9.]+) ms", record.getMessage())
+        marks["compile"] += float(found[1]) if found else 0.0
+logging.getLogger("dsv4gen").addHandler(Compiled())
 def mark(name, since):
     marks[name] = round((time.perf_counter() - since) * 1e3, 2)
 t = time.perf_counter(); import torch; mark("import torch", t)
@@ -48,7 +53,11 @@ print(json.dumps(marks))
 
 
 def start(cold: bool, times: int) -> dict[str, float]:
-    """Milliseconds per phase, each the best of some fresh processes; `cold` empties the cache before every one."""
+    """Milliseconds per phase, each the best of some fresh processes; `cold` empties the cache before every one.
+
+    Raises:
+        RuntimeError: a cold start that compiled nothing, or a warm one that did.
+    """
     with tempfile.TemporaryDirectory() as folder:
         environment = _environment(folder)
         _run_start({**environment, "DSV4GEN_CACHE_DIR": f"{folder}/first"} if cold else environment)
@@ -57,13 +66,15 @@ def start(cold: bool, times: int) -> dict[str, float]:
             if cold:
                 environment["DSV4GEN_CACHE_DIR"] = str(Path(folder) / str(number))
             found.append(_run_start(environment))
+            if (found[-1]["compile"] > 0) != cold:
+                raise RuntimeError(f"compiled for {found[-1]['compile']} ms; code objects beside the sources?")
     return {name: min(marks[name] for marks in found) for name in found[0]}
 
 
 def _environment(cache: str) -> dict[str, str]:
     """Variables of a fresh process. Byte code is kept, as it is for every installed package."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": str(ROOT), "DSV4GEN_CACHE_DIR": cache}
+    return {**kept, "PYTHONPATH": str(ROOT), "DSV4GEN_CACHE_DIR": cache, "DSV4GEN_LOG": "info"}
 
 
 def _run_start(environment: dict[str, str]) -> dict[str, float]:
