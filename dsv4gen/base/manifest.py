@@ -18,7 +18,7 @@ from dsv4gen.base.errors import ManifestError, Place
 from dsv4gen.base.plain_data import PlainDataError
 from dsv4gen.base.plan_shape import check_manifest, check_plan
 
-SCHEMA = 4
+SCHEMA = 5
 FILE_NAME = "manifest.json"
 
 

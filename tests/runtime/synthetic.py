@@ -65,7 +65,7 @@ def kernel(*buckets: tuple[Any, int, str]) -> Json:
         ],
         "instances": [
             {"symbol": symbol, "options": {}, "tile": {"block_threads": threads}, "threads": threads, "shared_bytes": 0,
-             "min_blocks": 1}
+             "min_blocks": 1, "row_paths": []}
             for _, threads, symbol in buckets
         ],
     }  # fmt: skip
