@@ -27,7 +27,7 @@ WHOLE = "gfx950"
 #: all targets, and of the devices that share a source one per vendor (`verify` compiles for every one)
 DEVICES = sorted({*TARGETS, "sm_86", "gfx1151"})
 #: kernels that may keep registers in memory on CUDA, where 1024 threads a unit leave 64 of them
-TIGHT = ("select", "cluster")
+TIGHT = ("short", "select", "cluster")
 
 
 def covering(plan: FamilyPlan, turn: int) -> FamilyPlan:

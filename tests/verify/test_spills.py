@@ -29,8 +29,8 @@ def _spilling(text: str, record: TargetRecord, *, symbols: Sequence[str], **_: o
 
 @pytest.mark.parametrize("target", known_targets())
 def test_what_topk_may_spill(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where waves have 64 lanes, rows of one block; on NVIDIA clusters and such rows, but where they were tuned only
-    those that are windows. Nothing else."""
+    """Where waves have 64 lanes, rows of one block; on NVIDIA clusters and such rows, but where they were tuned of rows
+    of one block only those that are windows. Nothing else."""
     monkeypatch.setattr("dsv4gen.verify.compiled.compile_source", _spilling)
     specs = load_specs(paths.specs())
     record = resolve_target(specs, target)
@@ -49,7 +49,8 @@ def _may_spill(symbol: str, record: TargetRecord) -> bool:
         return kind in ("short", "select")
     tuned = record.name == "sm_90"
     windows = "_packed_" in symbol or "_ragged_" in symbol
-    return record.detect.api == "cuda" and (kind == "cluster" or (kind == "select" and (windows or not tuned)))
+    one_block = (kind in ("short", "select") and not tuned) or (kind == "select" and windows)
+    return record.detect.api == "cuda" and (kind == "cluster" or one_block)
 
 
 def _findings(target: str, when: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
