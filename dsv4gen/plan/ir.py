@@ -108,11 +108,12 @@ class Op:
 
 @dataclass(frozen=True)
 class RowPath:
-    """A branch inside a kernel, chosen on the device per row."""
+    """A branch inside a kernel, chosen on the device per row; an optional one is left out where no row reaches it."""
 
     name: str
     domain: Expr
     prefer: Expr
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,8 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Instance:
-    """One emitted kernel symbol: its compile-time options and tile, what it is proven to need, and which of its
-    kernel's row paths the launches of this tile can take."""
+    """One emitted kernel symbol: its compile-time options and tile, what it is proven to need, and which row
+    paths it has: all of its kernel's but optional ones that no launch of this tile takes."""
 
     symbol: str
     options: Choice

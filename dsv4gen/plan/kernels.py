@@ -59,6 +59,7 @@ def _row_paths(reader: Reader, name: str, spec: KernelSpec) -> tuple[RowPath, ..
             path.name,
             reader.expr(path.domain, *keys, index, "domain", extra=spec.tiles),
             reader.expr(path.prefer, *keys, index, "prefer", extra=spec.tiles),
+            path.optional,
         )
         for index, path in enumerate(spec.row_paths)
     )
@@ -216,14 +217,15 @@ def _sort_tiles(fit: _Fit, spec: KernelSpec) -> tuple[tuple[Tile, ...], tuple[tu
 def _instances(
     reader: Reader, name: str, fit: _Fit, tiles: Sequence[Tile], rows: Sequence[RowPath], reach: Reach
 ) -> Iterator[Instance]:
-    """Of every combination of tile and options in the symbol, those that a call launches."""
+    """Of every combination of tile and options in the symbol, those that a call launches; all in Triton, which compiles
+    what is called."""
     spec = reader.spec.kernels[name]
     wanted = [option for option in reader.spec.options if f"{{{option}}}" in spec.symbol]
     for tile in tiles:
         threads, shared = fit.prove(tile)
         for choices in product(*(reader.spec.options[option].choices for option in wanted)):
             options = dict(zip(wanted, choices, strict=True))
-            if not reach.launched(tile, options):
+            if reader.spec.language == "hip_cuda" and not reach.launched(tile, options):
                 continue
             taken = reach.row_paths(rows, tile, options)
             symbol = spec.symbol.format_map({**options, **tile})

@@ -1,4 +1,4 @@
-"""What launches reach: instances that one launches, and the row paths that its rows can take.
+"""What launches reach: instances that one launches, and the optional row paths that its rows can take.
 
 A launch is one of a path whose `prefer` holds, with the tile of the first bucket that holds. Earlier launch paths do
 not count: a device may refuse them. Where the solver cannot decide, the answer is yes, so that more is emitted, never
@@ -37,10 +37,13 @@ class Reach:
         return self._any(tile, options, [])
 
     def row_paths(self, rows: Sequence[RowPath], tile: Tile, options: Mapping[str, str]) -> tuple[str, ...]:
-        """Names of the row paths that such launches take, in order."""
+        """Names of the row paths in order, without optional ones that no such launch takes."""
         prefers = [with_tile(row.prefer, tile) for row in rows]
-        taken = (self._any(tile, options, prefers[: number + 1]) for number in range(len(rows)))
-        return tuple(row.name for row, reached in zip(rows, taken, strict=True) if reached)
+        return tuple(
+            row.name
+            for number, row in enumerate(rows)
+            if not row.optional or self._any(tile, options, prefers[: number + 1])
+        )
 
     def _any(self, tile: Tile, options: Mapping[str, str], rows: Sequence[Expr]) -> bool:
         """Whether a shape launches the tile, with a row that takes the last of `rows`."""

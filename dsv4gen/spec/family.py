@@ -180,11 +180,13 @@ class RowPath(Model):
         name: how `explain` calls it, and what the template calls.
         domain: rows for which it is correct.
         prefer: rows for which it is taken; the first that holds.
+        optional: left out of the kernels of tiles whose launches never bring a row to it, if the template can.
     """
 
     name: Name
     domain: Expression
     prefer: Expression
+    optional: bool = False
     doc: Text | None = None
 
 
