@@ -61,7 +61,12 @@ _KERNEL = record(
     refused_tiles=listed(record(tile=_TILE, reason=text)),
     instances=listed(
         record(
-            symbol=text, options=mapped(text), tile=_TILE, threads=whole, shared_bytes=whole, min_blocks=whole,
+            symbol=text,
+            options=mapped(text),
+            tile=_TILE,
+            threads=whole,
+            shared_bytes=whole,
+            min_blocks=whole,
             row_paths=listed(text),
         )
     ),

@@ -217,15 +217,17 @@ def _sort_tiles(fit: _Fit, spec: KernelSpec) -> tuple[tuple[Tile, ...], tuple[tu
 def _instances(
     reader: Reader, name: str, fit: _Fit, tiles: Sequence[Tile], rows: Sequence[RowPath], reach: Reach
 ) -> Iterator[Instance]:
-    """Of every combination of tile and options in the symbol, those that a call launches; all in Triton, which compiles
-    what is called."""
+    """Of every combination of tile and options in the symbol, those with options that a call launches.
+
+    All of them in Triton, which compiles what is called.
+    """
     spec = reader.spec.kernels[name]
     wanted = [option for option in reader.spec.options if f"{{{option}}}" in spec.symbol]
     for tile in tiles:
         threads, shared = fit.prove(tile)
         for choices in product(*(reader.spec.options[option].choices for option in wanted)):
             options = dict(zip(wanted, choices, strict=True))
-            if reader.spec.language == "hip_cuda" and not reach.launched(tile, options):
+            if reader.spec.language == "hip_cuda" and not reach.launched(options):
                 continue
             taken = reach.row_paths(rows, tile, options)
             symbol = spec.symbol.format_map({**options, **tile})

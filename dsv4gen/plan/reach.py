@@ -1,4 +1,4 @@
-"""What launches reach: instances that one launches, and the optional row paths that its rows can take.
+"""What launches reach: options with which some call launches a kernel, and optional row paths that its rows can take.
 
 A launch is one of a path whose `prefer` holds, with the tile of the first bucket that holds. Earlier launch paths do
 not count: a device may refuse them. Where the solver cannot decide, the answer is yes, so that more is emitted, never
@@ -32,32 +32,37 @@ class Reach:
         self._buckets = buckets
         self._axes = proof_axes(axes, device=True)
 
-    def launched(self, tile: Tile, options: Mapping[str, str]) -> bool:
-        """Whether some call launches this tile with these options; the others may be anything."""
-        return self._any(tile, options, [])
+    def launched(self, options: Mapping[str, str]) -> bool:
+        """Whether some call launches the kernel with these options; the others may be anything."""
+        return any(
+            some_shape(self._axes, [first_of([path], values)])
+            for path in self._paths
+            for values in self._combinations([path], options)
+        )
 
     def row_paths(self, rows: Sequence[RowPath], tile: Tile, options: Mapping[str, str]) -> tuple[str, ...]:
-        """Names of the row paths in order, without optional ones that no such launch takes."""
+        """Names of the row paths in order, without optional ones that no launch of the tile takes."""
         prefers = [with_tile(row.prefer, tile) for row in rows]
         return tuple(
             row.name
             for number, row in enumerate(rows)
-            if not row.optional or self._any(tile, options, prefers[: number + 1])
+            if not row.optional or self._taken(prefers[: number + 1], tile, options)
         )
 
-    def _any(self, tile: Tile, options: Mapping[str, str], rows: Sequence[Expr]) -> bool:
-        """Whether a shape launches the tile, with a row that takes the last of `rows`."""
+    def _taken(self, rows: Sequence[Expr], tile: Tile, options: Mapping[str, str]) -> bool:
+        """Whether a call launches the tile on a row that takes the last of `rows`."""
         whens = [bucket.when for bucket in self._buckets]
         chains = [whens[: number + 1] for number, bucket in enumerate(self._buckets) if bucket.tile == tile]
-        read = {name for expr in (*self._paths, *whens, *rows) for name in expr.names}
         return any(
-            some_shape(self._axes, [first_of([path], values), first_of(chain, values), first_of(rows, values)])
-            for values in self._combinations(read, options)
+            some_shape(self._axes, [first_of(table, values) for table in ([path], chain, rows)], likely=False)
             for path in self._paths
             for chain in chains
+            for values in self._combinations([path, *chain, *rows], options)
         )
 
-    def _combinations(self, read: Iterable[str], options: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
-        free = {name: values for name, values in choices_of(self._reader, read).items() if name not in options}
+    def _combinations(self, read: Iterable[Expr], options: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
+        """The options with every choice of the others that predicates read."""
+        names = (name for expr in read for name in expr.names)
+        free = {name: values for name, values in choices_of(self._reader, names).items() if name not in options}
         for values in product(*free.values()):
             yield {**dict(zip(free, values, strict=True)), **options}

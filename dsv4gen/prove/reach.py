@@ -8,7 +8,7 @@ from dsv4gen.base.expression_json import Value
 from dsv4gen.prove.defined import both, negated
 from dsv4gen.prove.expressions import Expr
 from dsv4gen.prove.nodes import TRUE, Node
-from dsv4gen.prove.search import Undecided, exists
+from dsv4gen.prove.search import Undecided, exists, smallest
 from dsv4gen.prove.space import Axis, space_of
 
 
@@ -18,9 +18,14 @@ def first_of(table: Sequence[Expr], values: Mapping[str, Value]) -> Node:
     return both(*(negated(node) for node in earlier), last)
 
 
-def some_shape(axes: Sequence[Axis], conditions: Sequence[Node]) -> bool:
-    """Whether a shape fulfils all conditions; yes where the solver cannot tell within its budget."""
+def some_shape(axes: Sequence[Axis], conditions: Sequence[Node], *, likely: bool = True) -> bool:
+    """Whether a shape fulfils all conditions; yes where the solver cannot tell within its budget.
+
+    Args:
+        likely: try guesses before the solver, which costs more where the answer is no.
+    """
+    space, predicate = space_of(axes, {}), both(TRUE, *conditions)
     try:
-        return exists(space_of(axes, {}), both(TRUE, *conditions))
+        return exists(space, predicate) if likely else smallest(space, predicate) is not None
     except Undecided:
         return True
