@@ -75,6 +75,7 @@ class FamilyOracle(ABC):
         Raises:
             VerifyError: wrong results.
             EmulationError: the kernel misbehaved.
+            LoadError: no path takes the shape, or the kernel that it takes is not there.
         """
         self.options = options = complete_options(self.entry, case.options)
         table = make_table(self.plan.family, self.entry, case.op, options)
@@ -108,6 +109,8 @@ class FamilyOracle(ABC):
                     self.plan.family, self.entry, self.plan.target.name, op, shape, options, flag, disabled=done
                 )
             except LoadError:
+                if not done:
+                    raise
                 return
             yield Way(decision.path, decision.launches)
             if not every:

@@ -8,7 +8,7 @@ from functools import lru_cache
 import pytest
 
 from dsv4gen.base import paths
-from dsv4gen.base.errors import EmulationError, VerifyError
+from dsv4gen.base.errors import EmulationError, LoadError, VerifyError
 from dsv4gen.emit.build import make_plans
 from dsv4gen.reference import topk_cases
 from dsv4gen.reference.topk_cases import Call, Case
@@ -16,25 +16,34 @@ from dsv4gen.spec import load_specs
 from dsv4gen.target import resolve_target
 from dsv4gen.verify.amdgcn import AmdgcnFamily
 from tests.tools import need_tool
+from tests.topk.host import only
 
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 WAVE64 = TARGETS[:3]
 ORDERS = ("ascending", "descending", "random:7")
-#: three inputs that take different branches: registers, a plateau that overflows, streaming with poisoned tails
+#: inputs that take different kernels and branches: rows that registers hold, a plateau that overflows, poisoned tails,
+#: windows in registers and one that is sampled or streamed
 CASES = (
     Case("select", "normal", 3000, 512, mode="page_table", page_bits=6, head=1),
     Case("select", "one_bin", 5000, 511, mode="dual", page_bits=4, tail="inf"),
     Case("select", "relu_sum", 9001, 1024, mode="indices", tail="1e30", seq_stride=2),
+    Case("select", "normal", 3000, 512, mode="ragged", head=3),
+    Case("select", "relu_sum", 33001, 1024, mode="packed", page_bits=6, tail="inf"),
+)
+#: what they launch; compiling all kernels takes a minute for each target
+LAUNCHED = (
+    *("topk_short2_page_table_t512", "topk_short2_dual_t1024", "topk_short2_indices_t1024"),
+    *("topk_short4_indices_t1024", "topk_ragged_t512", "topk_packed_t1024", "topk_v1_page_table_t512"),
 )
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def family(target: str, *mutations: str) -> AmdgcnFamily:
     need_tool("clang++-22")
     need_tool("ld.lld-22")
     specs = load_specs(paths.specs())
     (plan,) = make_plans(specs, target, ["topk"])
-    return AmdgcnFamily(plan, resolve_target(specs, target), frozenset(mutations))
+    return AmdgcnFamily(only(plan, LAUNCHED), resolve_target(specs, target), frozenset(mutations))
 
 
 def call(case: Case) -> Call:
@@ -56,6 +65,11 @@ def test_wave_bugs_in_the_shipped_text_are_rejected_on_wave64(mutation: str) -> 
     with pytest.raises((EmulationError, VerifyError)):
         for order in ORDERS:
             broken.run(call(replace(CASES[2], length=6000)), order=order)
+
+
+def test_a_kernel_that_is_not_there_is_no_success() -> None:
+    with pytest.raises(LoadError, match="no kernel was generated for mode=dual"):
+        family("gfx950").run(call(replace(CASES[0], mode="dual")))
 
 
 def test_a_missing_barrier_is_a_race() -> None:
