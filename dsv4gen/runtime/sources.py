@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,19 +36,36 @@ def slice_source(name: str, text: str, symbols: Iterable[str]) -> Slice:
     Raises:
         ManifestError: the source has no entry of that name, so it does not belong to its manifest.
     """
+    lines: list[int] = []
+    kept: list[str] = []
+    for piece, first, wanted in _pieces(name, text, symbols):
+        if wanted:
+            kept.append(piece)
+            lines += range(first, first + piece.count("\n"))
+    return Slice(name, "".join(kept), tuple(lines))
+
+
+def blank_others(name: str, text: str, symbols: Iterable[str]) -> str:
+    """The source with empty lines in place of the other entries, so that every line keeps its number.
+
+    Raises:
+        ManifestError: as `slice_source`.
+    """
+    pieces = _pieces(name, text, symbols)
+    return "".join(piece if wanted else "\n" * piece.count("\n") for piece, _, wanted in pieces)
+
+
+def _pieces(name: str, text: str, symbols: Iterable[str]) -> Iterator[tuple[str, int, bool]]:
+    """What is in front of the entries, and each entry: its text, the number of its first line, and if it is wanted."""
     wanted = set(symbols)
     marks = list(_ENTRY.finditer(text))
     missing = sorted(wanted - {mark[1] for mark in marks})
     if missing:
         raise ManifestError(f"{name} has no kernel {', '.join(missing)}", remedy="run: dsv4gen build")
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    pieces = [(0, marks[0].start())]
-    pieces += [(mark.start(), end) for mark, end in zip(marks, ends, strict=True) if mark[1] in wanted]
-    lines: list[int] = []
-    for start, end in pieces:
-        first = text.count("\n", 0, start) + 1
-        lines += range(first, first + text.count("\n", start, end))
-    return Slice(name, "".join(text[start:end] for start, end in pieces), tuple(lines))
+    starts = [mark.start() for mark in marks]
+    yield text[: starts[0]], 1, True
+    for mark, start, end in zip(marks, starts, [*starts[1:], len(text)], strict=True):
+        yield text[start:end], text.count("\n", 0, start) + 1, mark[1] in wanted
 
 
 def compile_error(source: Slice, log: str, what: str, folder: Path) -> CompileError:

@@ -13,6 +13,7 @@ from dsv4gen.emulate.amdgcn import HostBuffer, Kernel, Result
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.render import render_source
 from dsv4gen.runtime.dispatch import PlannedLaunch
+from dsv4gen.runtime.sources import blank_others
 from dsv4gen.target import TargetRecord
 from dsv4gen.toolchain import compile_source
 from dsv4gen.verify.oracle import FamilyOracle
@@ -22,14 +23,32 @@ from dsv4gen.verify.outcome import MACHINE_CODE
 class AmdgcnFamily(FamilyOracle):
     """One family compiled for an AMD target and executed instruction by instruction; `results` has every launch."""
 
-    def __init__(self, plan: FamilyPlan, record: TargetRecord, mutations: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        plan: FamilyPlan,
+        record: TargetRecord,
+        mutations: frozenset[str] = frozenset(),
+        *,
+        together: bool = False,
+    ) -> None:
+        """Render the family.
+
+        Args:
+            together: compile all kernels at once and now, which pays where most of them are run; else each one when it
+                is first launched.
+
+        Raises:
+            ToolMissing, CompileError: from here or from a launch.
+        """
         super().__init__(plan)
         self.file = render_source(plan, mutations=mutations)
         self.record = record
         self.results: list[tuple[PlannedLaunch, Result]] = []
+        self._together = together
         self._assembly: dict[str, str] = {}
         self._kernels: dict[tuple[str, str], Kernel] = {}
-        self._compile(self.file.text)
+        if together:
+            self._compile(self.file.text)
 
     @property
     def name(self) -> str:
@@ -45,7 +64,8 @@ class AmdgcnFamily(FamilyOracle):
         text = with_choices(self.file.text, self.options)
         kernel = self._kernels.get((text, launch.symbol))
         if kernel is None:
-            kernel = self._kernels[text, launch.symbol] = Kernel.from_assembly(self._compile(text), launch.symbol)
+            part = text if self._together else blank_others(self.file.name, text, [launch.symbol])
+            kernel = self._kernels[text, launch.symbol] = Kernel.from_assembly(self._compile(part), launch.symbol)
         packed = layout.pack({name: _number(value) for name, value in values.items()})
         buffers = [_buffer(name, value) for name, value in values.items() if hasattr(value, "data_ptr")]
         result = kernel.run(launch.grid, launch.block, packed, buffers=buffers, lds=launch.shared_bytes, order=order)
@@ -54,7 +74,7 @@ class AmdgcnFamily(FamilyOracle):
             raise EmulationError(f"{launch.symbol}: " + "\n".join(map(self._at_template_lines, result.problems)))
 
     def _compile(self, text: str) -> str:
-        """The assembly of the file, or of the file with other choices: their lines have the same numbers."""
+        """The assembly of the file, of one of its kernels or with other choices: lines have the same numbers."""
         if text not in self._assembly:
             flags, origins = ("-gline-tables-only",), self.file.source_map
             code = compile_source(text, self.record, name=self.plan.family, source_map=origins, flags=flags)

@@ -134,7 +134,7 @@ def _run_amdgcn(
     """
     try:
         with progress.stage(f"compiling {plan.family} for {plan.target.name} as the emulator reads it"):
-            family = AmdgcnFamily(plan, record)
+            family = AmdgcnFamily(plan, record, together=True)
     except ToolMissing as error:
         what = f"{plan.family} was not run as {record.name} machine code"
         return Run.impossible(MACHINE_CODE, what, str(error))

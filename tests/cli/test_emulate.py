@@ -37,7 +37,6 @@ def test_a_planted_defect_is_reported_with_exit_code_1(monkeypatch: pytest.Monke
     monkeypatch.setattr(
         AmdgcnFamily, "__init__", lambda self, plan, record: real(self, plan, record, frozenset({"missing_barrier"}))
     )
-    # tests/verify has this text on this target compiled too
     done = emulate("topk", "--target", "gfx1201", "width=8192", "k=512")
     assert done.exit_code == 1
     assert "LDS race" in done.output

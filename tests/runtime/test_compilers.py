@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,19 @@ def test_a_slice_holds_the_sections_and_the_wanted_entries_only() -> None:
     assert [whole[number - 1] for number in sliced.lines] == lines
 
 
-def test_a_symbol_without_an_entry_is_an_error() -> None:
+def test_lines_keep_their_numbers_where_other_entries_are_blanked() -> None:
+    text = synthetic.source_text()
+    whole, kept = text.split("\n"), sources.blank_others("demo.cu", text, ["demo_large"]).split("\n")
+    assert len(kept) == len(whole) and all(line in ("", whole[number]) for number, line in enumerate(kept))
+    assert "\n".join(line for line in kept if line) == "\n".join(
+        line for line in sources.slice_source("demo.cu", text, ["demo_large"]).text.split("\n") if line
+    )
+
+
+@pytest.mark.parametrize("cut", [sources.slice_source, sources.blank_others])
+def test_a_symbol_without_an_entry_is_an_error(cut: Callable[..., object]) -> None:
     with pytest.raises(ManifestError, match=r"demo\.cu has no kernel nothing"):
-        sources.slice_source("demo.cu", synthetic.source_text(), ["nothing"])
+        cut("demo.cu", synthetic.source_text(), ["nothing"])
 
 
 @pytest.mark.usefixtures("cuda", "host")
