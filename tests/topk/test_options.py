@@ -13,11 +13,14 @@ from dsv4gen.reference.topk import Rules
 from dsv4gen.reference.topk_cases import ORDERS, TAILS, Case, build_problem, option_cases
 from dsv4gen.reference.topk_rows import MODES
 from dsv4gen.reference.topk_scores import SCORES
-from tests.topk.host import HostTopk, labels, only, topk_plan
+from tests.topk.host import WAVES, HostTopk, labels, only, topk_plan
 
 LABELS = labels(topk_plan())
 #: kernels that have the options: v1 has none
 TIE_BREAKERS = SORTERS = [label for label in LABELS if "v1" not in label]
+#: for options that ask for a text of every kernel and mode: kernels take turns between wave sizes
+TURNS = [(WAVES[number % len(WAVES)], label) for number, label in enumerate(LABELS)]
+TURNS_OF_V2 = [(wave, label) for wave, label in TURNS if label in TIE_BREAKERS]
 OPTION_BUGS = ("tie_break_ignored", "unordered_windows", "nan_kept")
 #: plateaus of the border's score: zeros, equal scores of which registers or stages hold all or not, and NaN
 PLATEAUS = (
@@ -71,7 +74,7 @@ NANS = (
 )
 
 
-@pytest.mark.parametrize("label", TIE_BREAKERS)
+@pytest.mark.parametrize(("host", "label"), TURNS_OF_V2, indirect=["host"])
 @pytest.mark.parametrize("rules", [Rules(nan_policy="drop"), Rules("low", "drop")], ids=["any", "low"])
 def test_nan_is_dropped(host: HostTopk, label: str, rules: Rules) -> None:
     cases = [option_case(label, *shape, rules, ORDERS[i % 4]) for i, shape in enumerate(NANS)]
@@ -92,7 +95,7 @@ BF16 = (
 )
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize(("host", "label"), TURNS, indirect=["host"])
 def test_bf16_scores(host: HostTopk, label: str) -> None:
     """Rows at every alignment of two bytes; rounding to bf16 makes plateaus."""
     cases = [
