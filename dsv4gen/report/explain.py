@@ -163,7 +163,7 @@ def _row_paths(entry: Mapping[str, Any], launch: PlannedLaunch) -> list[tuple[st
     """Kernel, row path and predicate, of the paths that the launched tile has: launches of one call may have paths of
     the same name."""
     kernel = entry["kernels"][launch.kernel]
-    (taken,) = (one["row_paths"] for one in kernel["instances"] if one["symbol"] == launch.symbol)
+    taken = next(one["row_paths"] for one in kernel["instances"] if one["symbol"] == launch.symbol)
     rows = [path for path in kernel["row_paths"] if path["name"] in taken]
     return [(launch.kernel, path["name"], path["prefer"]["text"]) for path in rows]
 
