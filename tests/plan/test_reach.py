@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from dsv4gen.plan.ir import FamilyPlan
-from dsv4gen.plan.make import make_plan
 from dsv4gen.prove import Axis, Expr, reach
 from dsv4gen.prove.search import Undecided
 from dsv4gen.render import render_source
-from dsv4gen.spec import load_specs
-from dsv4gen.target import resolve_target
-from tests.specs import Copy, copy_specs
+from tests.plan.planned import SPEC, plan
+from tests.specs import Copy
 
-SPEC = "specs/families/topk.yaml"
 STREAMED = "if (!(seq_len <= "
-
-
-@pytest.fixture
-def copy(tmp_path: Path) -> Copy:
-    return copy_specs(tmp_path)
-
-
-def plan(copy: Copy, target: str = "sm_90") -> FamilyPlan:
-    specs = load_specs(copy.folder / "specs")
-    return make_plan(specs.families["topk"], resolve_target(specs, target))
 
 
 def short(made: FamilyPlan) -> dict[str, tuple[str, ...]]:

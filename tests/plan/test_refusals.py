@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from dsv4gen.base.errors import DsvError
-from dsv4gen.plan.ir import FamilyPlan
-from dsv4gen.plan.make import make_plan
-from dsv4gen.spec import load_specs
-from dsv4gen.target import resolve_target
-from tests.specs import Copy, copy_specs
-
-SPEC = "specs/families/topk.yaml"
-
-
-@pytest.fixture
-def copy(tmp_path: Path) -> Copy:
-    return copy_specs(tmp_path)
-
-
-def plan(copy: Copy, target: str = "gfx950") -> FamilyPlan:
-    specs = load_specs(copy.folder / "specs")
-    return make_plan(specs.families["topk"], resolve_target(specs, target))
+from tests.plan.planned import SPEC, plan
+from tests.specs import Copy
 
 
 def refusal(copy: Copy, target: str = "gfx950") -> DsvError:
@@ -211,6 +194,8 @@ def test_the_size_of_a_workspace_is_among_the_proofs(copy: Copy) -> None:
     ]
 
 
+#: the first allowance of the spec, of short rows
+REGISTERS = '{registers: "16 if wave.launch == 64 else 1"'
 #: modes that may spill, by kernel
 SPILLING = {"select": {"ragged", "packed"}, "cluster": {"indices", "page_table", "dual", "ragged", "packed"}}
 
@@ -227,7 +212,7 @@ def test_an_allowance_to_spill_is_for_the_modes_and_targets_it_names(copy: Copy)
 
 
 def test_an_allowance_that_reads_a_shape_is_refused(copy: Copy) -> None:
-    copy.edit(SPEC, '{registers: 16, when: "wave.launch == 64"', '{registers: 16, when: "width > 8"')
+    copy.edit(SPEC, f'{REGISTERS}, when: "', f'{REGISTERS}, when: "width > 8 or ')
     error = refusal(copy, "sm_90")
     assert error.message == "spills.when reads 'width', which is known only when a shape is"
     assert error.remedy == "target facts, mode, nan_policy, score_dtype, sorted, tie_break may be read"
@@ -238,7 +223,7 @@ def test_an_allowance_that_reads_a_shape_is_refused(copy: Copy) -> None:
     "registers", ["0 - 1", "batch", "2 * units", "wave.launch == 64", "16 if wave.launch == 64 else k"]
 )
 def test_an_allowance_for_no_number_is_refused(copy: Copy, registers: str) -> None:
-    copy.edit(SPEC, "{registers: 16,", f'{{registers: "{registers}",')
+    copy.edit(SPEC, f"{REGISTERS},", f'{{registers: "{registers}",')
     error = refusal(copy, "gfx1201")
     assert error.message == f"spills.registers is no whole number from 0 on gfx1201: {registers}"
     assert error.place is not None and error.place.line == line_of(copy, "spills: ")

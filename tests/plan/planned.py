@@ -1,0 +1,21 @@
+"""Top-k as a copy of the specs has it, planned."""
+
+from __future__ import annotations
+
+from dsv4gen.plan.ir import FamilyPlan
+from dsv4gen.plan.make import make_plan
+from dsv4gen.spec import load_specs
+from dsv4gen.target import resolve_target
+from tests.specs import Copy
+
+SPEC = "specs/families/topk.yaml"
+
+
+def plan(copy: Copy, target: str = "gfx950") -> FamilyPlan:
+    """The plan for a target.
+
+    Raises:
+        DsvError: the edited specs are wrong.
+    """
+    specs = load_specs(copy.folder / "specs")
+    return make_plan(specs.families["topk"], resolve_target(specs, target))
