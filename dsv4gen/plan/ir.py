@@ -127,8 +127,8 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Instance:
-    """One emitted kernel symbol: its compile-time options and tile, what it is proven to need, and which row
-    paths it has: all of its kernel's but optional ones that no launch of this tile takes."""
+    """One emitted kernel symbol: its compile-time options and tile, what it is proven to need, and the row
+    paths of its kernel, without optional ones that no launch of this tile takes."""
 
     symbol: str
     options: Choice

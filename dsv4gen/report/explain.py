@@ -160,8 +160,8 @@ def _workspaces(op: Mapping[str, Any], decision: Decision, names: Mapping[str, A
 
 
 def _row_paths(entry: Mapping[str, Any], launch: PlannedLaunch) -> list[tuple[str, str, str]]:
-    """Kernel, row path and predicate, of the paths that the launched tile has: launches of one call may have paths of
-    the same name."""
+    """Kernel, row path and predicate, of the paths that rows of the launched tile can take: launches of one call may
+    have paths of the same name."""
     kernel = entry["kernels"][launch.kernel]
     taken = next(one["row_paths"] for one in kernel["instances"] if one["symbol"] == launch.symbol)
     rows = [path for path in kernel["row_paths"] if path["name"] in taken]

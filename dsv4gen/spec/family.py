@@ -180,7 +180,7 @@ class RowPath(Model):
         name: how `explain` calls it, and what the template calls.
         domain: rows for which it is correct.
         prefer: rows for which it is taken; the first that holds.
-        optional: left out of the kernels of tiles whose launches never bring a row to it, if the template can.
+        optional: the template leaves its code out where launches of no tile bring a row to it.
     """
 
     name: Name
