@@ -1,8 +1,8 @@
 """What launches reach: options with which some call launches a kernel, and optional row paths that its rows can take.
 
-A launch is one of a path whose `prefer` holds, with the tile of the first bucket that holds. Earlier launch paths do
-not count: a device may refuse them. Where the solver cannot decide, the answer is yes, so that more is emitted, never
-less.
+A launch is one of a path whose `domain` holds, with the tile of the first bucket that holds. `prefer` does not count,
+nor do earlier launch paths: where a device refuses those, any path whose domain holds may stand in. Where the solver
+cannot decide, the answer is yes, so that more is emitted, never less.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Reach:
     def __init__(self, reader: Reader, kernel: str, buckets: Sequence[Bucket], axes: Sequence[Axis]) -> None:
         self._reader = reader
         self._paths = [
-            path.prefer
+            path.domain
             for op in reader.spec.ops
             for path, spec in zip(make_launch_paths(reader, op), reader.spec.ops[op].launch_paths, strict=True)
             if kernel in spec.launches and path.rejected is None

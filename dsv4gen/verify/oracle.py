@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dsv4gen.base.errors import LoadError
+from dsv4gen.base.errors import LoadError, VerifyError
 from dsv4gen.base.expression_json import evaluate_json
 from dsv4gen.base.params import ParamsLayout
 from dsv4gen.emit.manifest import family_json
@@ -32,6 +32,9 @@ class Way:
 
     path: str
     launches: tuple[PlannedLaunch, ...]
+
+    def __str__(self) -> str:
+        return f"path {self.path}, {' and '.join(launch.symbol for launch in self.launches)}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class FamilyOracle(ABC):
         table = make_table(self.plan.family, self.entry, case.op, options)
         bound = check(table, case.arguments, on_cuda=False)
         shape = {**DEVICE, **bound.sizes}
-        ways = list(self._ways(case.op, shape, options, variant, every_tile))
+        ways = list(self._ways(case, shape, options, variant, every_tile))
         for number, way in enumerate(ways):
             current = case if number == 0 else case.fresh()
             self._call(way, table, current, {**shape, **bound.strides}, order)
@@ -94,13 +97,17 @@ class FamilyOracle(ABC):
         """Make the call one way and judge results and workspaces."""
         spaces = Spaces.of(table, way.path, {**self.plan.constants, **sizes})
         self._launch(way.launches, case.op, {**sizes, **case.arguments, **spaces.arguments}, order)
-        case.check()
+        try:
+            case.check()
+        except VerifyError as error:
+            raise VerifyError(f"{error.message} ({way})") from None
         spaces.check(f"{case.name}, path {way.path}")
 
     def _ways(
-        self, op: str, shape: Mapping[str, int], options: Mapping[str, str], variant: str, every: bool
+        self, case: Case, shape: Mapping[str, int], options: Mapping[str, str], variant: str, every: bool
     ) -> Iterator[Way]:
         """What dispatch launches; with `every`, then each other path that is right for the shape, and each tile."""
+        op = case.op
         flag = {self.plan.variants.flag: variant} if variant else {}
         done: dict[str, str] = {}
         while True:
@@ -115,21 +122,26 @@ class FamilyOracle(ABC):
             yield Way(decision.path, decision.launches)
             if not every:
                 return
-            for launches in self._other_tiles(op, decision, {**shape, **options}):
+            for launches in self._other_tiles(case, decision, {**shape, **options}):
                 yield Way(decision.path, launches)
             done[decision.path] = "it ran already"
 
     def _other_tiles(
-        self, op: str, decision: Decision, names: Mapping[str, Any]
+        self, case: Case, decision: Decision, names: Mapping[str, Any]
     ) -> Iterator[tuple[PlannedLaunch, ...]]:
-        """The path's launches with, for one of them at a time, each other tile that is emitted for these options."""
-        path = next(path for path in self.plan.op(op).launch_paths if path.name == decision.path)
+        """The path's launches with, for one of them at a time, each other tile that is emitted for these options.
+
+        A tile without code for the row paths that the case's rows would take there is left out.
+        """
+        path = next(path for path in self.plan.op(case.op).launch_paths if path.name == decision.path)
         chosen = decision.launches
         for position, launch in enumerate(path.launches):
             for instance in self.plan.kernel(launch.kernel).instances:
                 wrong = any(names[name] != value for name, value in instance.options.items())
-                if instance.symbol != chosen[position].symbol and not wrong:
-                    other = self._with_instance(launch, chosen[position], instance, names)
+                if instance.symbol == chosen[position].symbol or wrong:
+                    continue
+                other = self._with_instance(launch, chosen[position], instance, names)
+                if {path for _, path in self._row_paths([other], names, case)} <= set(instance.row_paths):
                     yield (*chosen[:position], other, *chosen[position + 1 :])
 
     def _with_instance(

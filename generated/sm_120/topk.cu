@@ -1718,21 +1718,24 @@ struct Gather {
   bool plateau;
   u32 k;
   bool full;
+  bool supplied;  // this warp saw that k which equal the floor are taken
 };
 
 // Those of `found` that are still wanted on a plateau.
 template <class Tile, class Held>
-DSV4_DEVICE u32 thin_plateau(const Gather<Tile>& pass, const Held& batch, u32 found) {
+DSV4_DEVICE u32 thin_plateau(Gather<Tile>& pass, const Held& batch, u32 found) {
   u32 equal = 0;
 #pragma unroll
   for (u32 i = 0; i < Held::kScores; ++i)
     if (score_at(batch, i) == pass.floor) equal |= 1u << i;
   equal &= found;
   found ^= equal;
-  if (warp_ballot(equal != 0) == 0 || pass.shared.taken[1] >= pass.k) return found;
+  if (pass.supplied || warp_ballot(equal != 0) == 0) return found;
   const u32 count = popcount(equal);
   const u32 sum = inclusive_sum(count);
-  const u32 number = reserve_for_warp(pass.shared.taken[1], shuffle(sum, kWarp - 1)) + sum - count;
+  const u32 before = reserve_for_warp(pass.shared.taken[1], shuffle(sum, kWarp - 1));
+  pass.supplied = before >= pass.k;
+  const u32 number = before + sum - count;
   const u32 wanted = number < pass.k ? pass.k - number : 0;
   for (u32 i = wanted; i < count; ++i) equal &= equal - 1;
   return found | equal;
@@ -1773,7 +1776,7 @@ DSV4_DEVICE void take(Gather<Tile>& pass, const Held& batch) {
 template <class Tile>
 DSV4_DEVICE void gather(const Row& slice, const Cut& cut, u32 k, SharedSelect<Tile>& own) {
   if (cut.low != kNanKey) {
-    Gather<Tile> pass{own, score_of(cut.low), kTieBreak == TieBreak::none && cut.span == 1, k, false};
+    Gather<Tile> pass{own, score_of(cut.low), kTieBreak == TieBreak::none && cut.span == 1, k, false, false};
     stream_ahead<Tile::kThreads, kGatherLoads>(slice, pass);
   }
   block_barrier();

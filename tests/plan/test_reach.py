@@ -35,6 +35,12 @@ def test_a_path_that_launches_more_brings_it_back(copy: Copy) -> None:
     assert "topk_short2_packed_t512" in short(plan(copy))
 
 
+def test_a_path_that_may_stand_in_for_more_brings_it_back(copy: Copy) -> None:
+    copy.edit(SPEC, "prefer: *held", "prefer: \"mode == 'indices' and width <= 4096\"")
+    copy.edit(SPEC, "domain: &held \"mode != 'ragged' and", 'domain: &held "')
+    assert "topk_short2_ragged_t512" in short(plan(copy))
+
+
 def test_a_tile_that_does_not_hold_every_row_streams(copy: Copy) -> None:
     """One bucket's rows become a column longer than its registers: that tile's launches alone reach the path."""
     assert STREAMED not in render_source(plan(copy)).text

@@ -70,6 +70,25 @@ def test_a_kernel_that_is_not_there_is_no_success() -> None:
         without.run(call(CASES[0]))
 
 
+def test_tiles_without_code_for_a_row_are_not_tried_on_it() -> None:
+    need_tool("clang++-22")
+    specs = load_specs(paths.specs())
+    (plan,) = make_plans(specs, "gfx1201", ["topk"])
+    short = [
+        f"topk_short{vectors}_indices_t{threads}" for vectors, threads in ((2, 512), (4, 512), (2, 1024), (4, 1024))
+    ]
+    every = AmdgcnFamily(
+        only(plan, [*short, "topk_indices_t512", "topk_indices_t1024"]), resolve_target(specs, "gfx1201")
+    )
+    ran = every.run(call(Case("select", "normal", 8100, 512, mode="indices")), every_tile=True)
+    assert {*ran.symbols} == {*short[1:], "topk_indices_t512", "topk_indices_t1024"}
+
+
+def test_many_equal_scores_are_thinned_without_a_race() -> None:
+    for order in ORDERS:
+        family("gfx950").run(call(Case("select", "zeros_all", 16385, 7, mode="indices")), order=order)
+
+
 def test_kernels_of_a_family_that_is_compiled_together_are_right_too() -> None:
     need_tool("clang++-22")
     specs = load_specs(paths.specs())
