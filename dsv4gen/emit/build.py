@@ -178,8 +178,7 @@ def family_files(plan: FamilyPlan) -> dict[str, bytes]:
         if not file.name.endswith(".pyi"):
             files[f"maps/{file.name}.json"] = (canonical_json(file.source_map.to_json()) + "\n").encode()
     raise_all(errors)
-    launchers = launchers_in(rendered[0], plan) if plan.language == "triton" else {}
-    return {**files, **plan_files([plan], launchers)}
+    return {**files, **plan_files([plan], launchers_in(rendered[0], plan))}
 
 
 def _package_text(target: str) -> str:

@@ -43,9 +43,13 @@ def make_manifest(target: TargetFacts, families: Iterable[str], files: Mapping[s
 
 
 def plan_files(plans: Iterable[FamilyPlan], launchers: Mapping[str, Launcher] | None = None) -> dict[str, bytes]:
-    """The file of each family's plan; `launchers` are those of a Triton module, by op."""
-    found = {op: launcher.to_json() for op, launcher in (launchers or {}).items()}
-    return {plan_file(plan.family): json_text({**family_json(plan), "launchers": found}).encode() for plan in plans}
+    """The file of each family's plan; `launchers` as for `plan_json`."""
+    return {plan_file(plan.family): json_text(plan_json(plan, launchers or {})).encode() for plan in plans}
+
+
+def plan_json(plan: FamilyPlan, launchers: Mapping[str, Launcher]) -> Json:
+    """What the runtime reads of one family; `launchers` are those of a Triton module, by op."""
+    return {**family_json(plan), "launchers": {op: launcher.to_json() for op, launcher in launchers.items()}}
 
 
 def family_json(plan: FamilyPlan) -> Json:

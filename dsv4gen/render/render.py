@@ -69,11 +69,13 @@ def render_family(plan: FamilyPlan) -> list[RenderedFile]:
 
 
 def launchers_in(module: RenderedFile, plan: FamilyPlan) -> dict[str, Launcher]:
-    """Op -> what its launcher in a rendered Triton module takes.
+    """Op -> what its launcher in a rendered Triton module takes; other modules have none.
 
     Raises:
         LintError: a launcher is missing, or not of the form that the runtime calls.
     """
+    if plan.language != "triton":
+        return {}
     memory = {
         op.name: [*(part.name for part in op.tensors), *(space.name for space in op.workspaces)] for op in plan.ops
     }

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dsv4gen.base import extensions
 from dsv4gen.base.errors import DsvError, UsageError, did_you_mean
 from dsv4gen.bench.cells import Wanted, cells_of
-from dsv4gen.emit.manifest import family_json, make_manifest
+from dsv4gen.emit.manifest import family_json, make_manifest, plan_json
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.plan.make import make_plan
-from dsv4gen.render import render_family
+from dsv4gen.render import launchers_in, render_family
 from dsv4gen.spec import FamilySpec, Loaded, Specs, load_specs
 from dsv4gen.spec.family import Bucket
 from dsv4gen.spec.findings import identifiers
@@ -139,8 +139,10 @@ def with_tile(loaded: Loaded[FamilySpec], kernel: str, tile: Tile) -> Loaded[Fam
 
 
 def _variant(plan: FamilyPlan, kernel: str, tile: Tile) -> Variant:
-    files = {file.name: file.text for file in render_family(plan) if not file.name.endswith(".pyi")}
-    entry = {name: value for name, value in family_json(plan).items() if name != "proofs"}
+    rendered = render_family(plan)
+    files = {file.name: file.text for file in rendered if not file.name.endswith(".pyi")}
+    whole = plan_json(plan, launchers_in(rendered[0], plan))
+    entry = {name: value for name, value in whole.items() if name != "proofs"}
     return Variant(kernel, dict(tile), entry, files)
 
 

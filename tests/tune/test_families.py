@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +14,12 @@ import pytest
 import dsv4gen
 from dsv4gen.bench import prepare as preparing
 from dsv4gen.bench.cells import Wanted, cells_of, least_sizes
-from dsv4gen.emit.build import make_plans
-from dsv4gen.runtime.dispatch import decide
+from dsv4gen.emit.build import family_files, make_plans
+from dsv4gen.runtime.call_table import CallTable
+from dsv4gen.runtime.dispatch import complete_options, decide
 from dsv4gen.runtime.read_table import make_table
+from dsv4gen.runtime.specialise import function_text
+from dsv4gen.runtime.triton_launch import TritonLaunch
 from dsv4gen.spec import load_specs
 from dsv4gen.tune.apply import apply
 from dsv4gen.tune.candidates import make_pack
@@ -77,6 +81,25 @@ class _Loaded:
                     dsv4gen.load(outer.family, target="reference").op(op).unchecked(**values)
 
         return Op
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.usefixtures("specs")
+def test_the_base_is_called_as_the_generated_family_is(family: str) -> None:
+    """Arguments that only a Triton module's launcher has among them."""
+    kernel, better = FAMILIES[family][2:]
+    entry = make_pack(family, TARGET, [kernel], better, near=1).base.entry
+    (plan,) = make_plans(load_specs(ROOT / "specs"), TARGET, [family])
+    generated = json.loads(family_files(plan)[f"plans/{family}.json"])
+    for op in generated["ops"]:
+        tables = [make_table(family, one, op, complete_options(one, {})) for one in (entry, generated)]
+        assert parameters_of(tables[0]) == parameters_of(tables[1])
+
+
+def parameters_of(table: CallTable) -> str:
+    """The first line of a launch function."""
+    ending = TritonLaunch(table, amd=False)
+    return next(function_text(table, ending, checked=False, on_cuda=True, many_devices=False))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
