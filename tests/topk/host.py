@@ -56,7 +56,7 @@ def _with_long_rows(loaded: Loaded[FamilySpec]) -> Loaded[FamilySpec]:
     """
     op = loaded.model.ops["select"]
     paths = tuple(
-        path.model_copy(update={"prefer": "width <= 300000"}) if path.name == "short" else path
+        path.model_copy(update={"domain": "true", "prefer": "width <= 300000"}) if path.name == "short" else path
         for path in op.launch_paths
     )
     changed = {**loaded.model.ops, "select": op.model_copy(update={"launch_paths": paths})}
