@@ -173,6 +173,7 @@ class _Fit:
 
     threads: Expr
     shared: Expr
+    bounds: Mapping[str, tuple[Expr, int]]
     known: Mapping[str, Value]
     most_threads: int
     most_shared: int
@@ -183,20 +184,30 @@ class _Fit:
         keys = ("kernels", name, "fits")
         threads = reader.raw(spec.fits.threads, *keys, "threads", extra=spec.tiles)
         shared = reader.raw(spec.fits.shared_bytes, *keys, "shared_bytes", extra=spec.tiles)
-        known = {**reader.values(threads), **reader.values(shared)}
+        bounds = {
+            counted: (reader.raw(bound.value, *keys, "bounds", counted, "value", extra=spec.tiles), bound.most)
+            for counted, bound in spec.fits.bounds.items()
+        }
+        read = (threads, shared, *(value for value, _ in bounds.values()))
+        known = {name: value for expr in read for name, value in reader.values(expr).items()}
         limit = reader.record.proof_limit
         most_shared = limit("shared.block" if reader.spec.language == "triton" else "shared.static")
-        return cls(threads, shared, known, limit("block.threads"), most_shared)
+        return cls(threads, shared, bounds, known, limit("block.threads"), most_shared)
 
-    def prove(self, tile: Tile) -> tuple[FitProof, FitProof]:
-        """The tile's threads and shared memory against the limits.
+    def prove(self, tile: Tile) -> tuple[FitProof, ...]:
+        """The tile's threads and shared memory against the limits, and what else the kernel bounds.
 
         Raises:
             ProofError: one of them does not fit.
         """
+        known = self.known
         return (
-            prove_fit("threads", tile, self.threads, self.most_threads, constants=self.known, unit="threads"),
-            prove_fit("shared memory", tile, self.shared, self.most_shared, constants=self.known),
+            prove_fit("threads", tile, self.threads, self.most_threads, constants=known, unit="threads"),
+            prove_fit("shared memory", tile, self.shared, self.most_shared, constants=known),
+            *(
+                prove_fit(counted, tile, value, most, constants=known, unit=counted)
+                for counted, (value, most) in self.bounds.items()
+            ),
         )
 
 
@@ -224,7 +235,7 @@ def _instances(
     spec = reader.spec.kernels[name]
     wanted = [option for option in reader.spec.options if f"{{{option}}}" in spec.symbol]
     for tile in tiles:
-        threads, shared = fit.prove(tile)
+        threads, shared, *_ = fit.prove(tile)
         for choices in product(*(reader.spec.options[option].choices for option in wanted)):
             options = dict(zip(wanted, choices, strict=True))
             if reader.spec.language == "hip_cuda" and not reach.launched(options):

@@ -147,16 +147,31 @@ class Op(Model):
     launch_paths: Annotated[tuple[LaunchPath, ...], Field(min_length=1)]
 
 
+class Bound(Model):
+    """What a tile may not exceed for its kernel to be right, such as rows read at a time against rows there are.
+
+    Attributes:
+        value: over constants, tile values and target facts.
+        most: the largest value that is right.
+    """
+
+    value: Expression
+    most: Annotated[int, Field(gt=0)]
+    doc: Text | None = None
+
+
 class Fits(Model):
     """What one block needs, as expressions over constants, tile values and target facts.
 
     Attributes:
         threads: threads of a block.
         shared_bytes: bytes of shared memory of a block.
+        bounds: what else limits a tile, by what is counted.
     """
 
     threads: Expression
     shared_bytes: Expression
+    bounds: Table[Bound] = Table({})
 
 
 class Spills(Model):

@@ -477,6 +477,7 @@ def pool_page(
     instructions a row. ROWS rows are read at a time, UNROLL times before anything is computed; each keeps its own
     partial, so that nothing crosses lanes before the end. BIASED: all rows but the newest hold their bias.
     """
+    tl.static_assert(128 % (UNROLL * ROWS) == 0, "whole windows only")
     dims = first_dim + tl.arange(0, DIMS)[None, :]
     lane = tl.arange(0, ROWS)[:, None]
     step = stride.to(tl.int64)

@@ -515,6 +515,7 @@ def pool_page(
     partial, so that nothing crosses lanes before the end. BIASED: all rows but the newest hold their bias.
     HOLD: the loads of a tile stay in front of what uses them, and registers hold all of it.
     """
+    tl.static_assert(128 % (UNROLL * ROWS) == 0, "whole windows only")
     dims = first_dim + tl.arange(0, DIMS)[None, :]
     lane = tl.arange(0, ROWS)[:, None]
     step = stride.to(tl.int64)
