@@ -72,7 +72,8 @@ def choose(
     """
     cells = _cells(kernel, entries)
     fixed = {symbol(tile): _key(tile) for when, tile in buckets if when not in cells}
-    allowed = _one_per_symbol([cell for found in cells.values() for cell in found], fixed, symbol)
+    spec = {symbol(tile): _key(tile) for _, tile in buckets}
+    allowed = _one_per_symbol([cell for found in cells.values() for cell in found], fixed, spec, symbol)
     rows: list[Choice] = []
     for when, own in buckets:
         found = [cell.only(allowed) for cell in cells.get(when, ())]
@@ -100,9 +101,14 @@ def _cells(kernel: str, entries: Iterable[Entry]) -> dict[str, list[_Cell]]:
 
 
 def _one_per_symbol(
-    cells: Sequence[_Cell], fixed: Mapping[object, Tile], symbol: Callable[[Mapping[str, int]], object]
+    cells: Sequence[_Cell],
+    fixed: Mapping[object, Tile],
+    spec: Mapping[object, Tile],
+    symbol: Callable[[Mapping[str, int]], object],
 ) -> set[Tile]:
-    """Of the tiles that share a name the one with the least mean cost, or that of a bucket nothing was measured in."""
+    """Of the tiles that share a name the one with the least mean cost, the spec's unless beaten, or that of a bucket
+    nothing was measured in.
+    """
     costs: dict[object, dict[Tile, list[float]]] = {}
     for cell in cells:
         for tile, entry in cell.times.items():
@@ -110,8 +116,11 @@ def _one_per_symbol(
     chosen = set()
     for name, by_tile in costs.items():
         most = max(map(len, by_tile.values()))
-        whole = {tile: sum(values) for tile, values in by_tile.items() if len(values) == most}
-        chosen.add(fixed.get(name) or min(sorted(whole), key=lambda tile: whole[tile]))
+        whole = {tile: sum(values) / most for tile, values in by_tile.items() if len(values) == most}
+        best = min(sorted(whole), key=lambda tile: whole[tile])
+        if name in spec and whole.get(spec[name], math.inf) - whole[best] < math.log1p(WORTH):
+            best = spec[name]
+        chosen.add(fixed.get(name) or best)
     return chosen
 
 

@@ -1556,7 +1556,7 @@ def write_rows_tile(head_dim):
         return {"lane_elements": 4, "num_stages": 1, "num_warps": 2}
     return {"lane_elements": 4, "num_stages": 1, "num_warps": 1}
 
-def finish_rows_tile(head_dim):
+def finish_rows_tile(head_dim, groups):
     """Tile of finish_rows by shape."""
     if head_dim > 128:
         return {"lane_elements": 4, "num_stages": 1, "num_warps": 2}
@@ -1823,7 +1823,7 @@ def finish_pooled(
         out_loc.shape[0] if tokens is None else tokens, out_loc.shape[0], cache.shape[0], page_size, pooled.stride(0),
         cosines.stride(0), cache.stride(0), RATIO=ratio, DECODE=bool(decode), TRANSFORM=bool(transform),
         **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero, fp4_ties),
-        **launch_options(finish_rows_tile(head_dim)),
+        **launch_options(finish_rows_tile(head_dim, 0 if decode else plan.shape[0])),
     )
 
 def pool(*, values, scores, out, bias=None, mask=None):

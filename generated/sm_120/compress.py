@@ -1564,6 +1564,11 @@ AHEAD_OF_TIME = (
         {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "AFTER_POOL": True, "RATIO": 128, "DECODE": False, "TRANSFORM": True},
         {"num_warps": 8, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
     ),
+    (
+        "finish_row", "finish_pooled",
+        {"TABLE": "interleaved", "DIALECT": "e4m3fn", "LIMIT": 448.0, "FLOOR": 0.0001, "FLOOR_OF_SCALE": False, "SOURCE": "bf16", "FIRST_SLOT": 0, "TIES": "even", "D": 512, "HADAMARD": False, "RECORD": "v4_584", "AFTER_POOL": True, "RATIO": 128, "DECODE": False, "TRANSFORM": True},
+        {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False, "launch_pdl": True},
+    ),
 
     (
         "pool_masked", "pool",
@@ -1696,8 +1701,10 @@ def write_rows_tile(head_dim):
         return {"lane_elements": 4, "num_stages": 1, "num_warps": 4}
     return {"lane_elements": 4, "num_stages": 1, "num_warps": 1}
 
-def finish_rows_tile(head_dim):
+def finish_rows_tile(head_dim, groups):
     """Tile of finish_rows by shape."""
+    if head_dim > 128 and groups > 16:
+        return {"lane_elements": 2, "num_stages": 1, "num_warps": 1}
     if head_dim > 128:
         return {"lane_elements": 2, "num_stages": 1, "num_warps": 8}
     return {"lane_elements": 4, "num_stages": 1, "num_warps": 1}
@@ -1961,7 +1968,7 @@ def finish_pooled(
         out_loc.shape[0] if tokens is None else tokens, out_loc.shape[0], cache.shape[0], page_size, pooled.stride(0),
         cosines.stride(0), cache.stride(0), RATIO=ratio, DECODE=bool(decode), TRANSFORM=bool(transform), AFTER_POOL=bool(after_pool),
         **epilogue(head_dim, table, record, dialect, fp8_max, floor, quant_source, hadamard, slot_zero, fp4_ties),
-        **launch_options(finish_rows_tile(head_dim)),
+        **launch_options(finish_rows_tile(head_dim, 0 if decode else plan.shape[0])),
     )
 
 def pool(*, values, scores, out, bias=None, mask=None):

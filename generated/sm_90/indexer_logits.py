@@ -269,7 +269,7 @@ AHEAD_OF_TIME = (
     ),
     (
         "logits_prefill", "prefill",
-        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": False, "ROWS": 1, "BLOCK_N": 64, "BLOCKS": 32},
+        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": False, "ROWS": 4, "BLOCK_N": 64, "BLOCKS": 32},
         {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": False},
     ),
     (
@@ -319,7 +319,7 @@ AHEAD_OF_TIME = (
     ),
     (
         "logits_prefill", "prefill",
-        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": True, "ROWS": 1, "BLOCK_N": 64, "BLOCKS": 32},
+        {"PAGE_SIZE": 64, "DIALECT": "e4m3fn", "QUERY_DIALECT": "e4m3fn", "FILL": False, "HEAD_BLOCKS": 1, "BLOCK_H": 64, "weight_stride": 1, "len_stride": 1, "NATIVE": True, "request_stride": 1, "FP8_DOT": True, "ROWS": 4, "BLOCK_N": 64, "BLOCKS": 32},
         {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": False},
     ),
     (
@@ -350,7 +350,7 @@ def prefill_tile(rows, width):
     if width > 64 and rows * width <= 524288:
         return (1, 64, 8, 4, 2)
     if width > 64:
-        return (1, 64, 32, 4, 2)
+        return (4, 64, 32, 4, 2)
     return (1, 32, 4, 8, 1)
 
 def check_cache(cache, page_size):

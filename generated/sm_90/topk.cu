@@ -2562,7 +2562,7 @@ DSV4_DEVICE void legacy_row(const Params& params, SharedLegacy& shared) {
 
 // ---- entry: topk_indices_t256 ----
 DSV4_KERNEL(256, 4) void topk_indices_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 10, 1024, 4096>;
+  using Tile = SelectTile<256, 4, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2571,7 +2571,7 @@ DSV4_KERNEL(256, 4) void topk_indices_t256(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_page_table_t256 ----
 DSV4_KERNEL(256, 4) void topk_page_table_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 10, 1024, 4096>;
+  using Tile = SelectTile<256, 4, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2580,7 +2580,7 @@ DSV4_KERNEL(256, 4) void topk_page_table_t256(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_dual_t256 ----
 DSV4_KERNEL(256, 4) void topk_dual_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 10, 1024, 4096>;
+  using Tile = SelectTile<256, 4, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2589,7 +2589,7 @@ DSV4_KERNEL(256, 4) void topk_dual_t256(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_ragged_t256 ----
 DSV4_KERNEL(256, 4) void topk_ragged_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 10, 1024, 4096>;
+  using Tile = SelectTile<256, 4, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2598,7 +2598,7 @@ DSV4_KERNEL(256, 4) void topk_ragged_t256(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_packed_t256 ----
 DSV4_KERNEL(256, 4) void topk_packed_t256(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<256, 4, 10, 1024, 4096>;
+  using Tile = SelectTile<256, 4, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2607,7 +2607,7 @@ DSV4_KERNEL(256, 4) void topk_packed_t256(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_indices_t512 ----
 DSV4_KERNEL(512, 2) void topk_indices_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 4, 12, 1024, 4096>;
+  using Tile = SelectTile<512, 8, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2616,7 +2616,7 @@ DSV4_KERNEL(512, 2) void topk_indices_t512(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_page_table_t512 ----
 DSV4_KERNEL(512, 2) void topk_page_table_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 4, 12, 1024, 4096>;
+  using Tile = SelectTile<512, 8, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2625,7 +2625,7 @@ DSV4_KERNEL(512, 2) void topk_page_table_t512(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_dual_t512 ----
 DSV4_KERNEL(512, 2) void topk_dual_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 4, 12, 1024, 4096>;
+  using Tile = SelectTile<512, 8, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2634,7 +2634,7 @@ DSV4_KERNEL(512, 2) void topk_dual_t512(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_ragged_t512 ----
 DSV4_KERNEL(512, 2) void topk_ragged_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 4, 12, 1024, 4096>;
+  using Tile = SelectTile<512, 8, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2643,7 +2643,7 @@ DSV4_KERNEL(512, 2) void topk_ragged_t512(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_packed_t512 ----
 DSV4_KERNEL(512, 2) void topk_packed_t512(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<512, 4, 12, 1024, 4096>;
+  using Tile = SelectTile<512, 8, 12, 1024, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2652,7 +2652,7 @@ DSV4_KERNEL(512, 2) void topk_packed_t512(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_indices_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_indices_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 8, 12, 1024, 4096>;
+  using Tile = SelectTile<1024, 4, 12, 2048, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2661,7 +2661,7 @@ DSV4_KERNEL(1024, 1) void topk_indices_t1024(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_page_table_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_page_table_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 8, 12, 1024, 4096>;
+  using Tile = SelectTile<1024, 4, 12, 2048, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2670,7 +2670,7 @@ DSV4_KERNEL(1024, 1) void topk_page_table_t1024(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_dual_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_dual_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 8, 12, 1024, 4096>;
+  using Tile = SelectTile<1024, 4, 12, 2048, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2679,7 +2679,7 @@ DSV4_KERNEL(1024, 1) void topk_dual_t1024(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_ragged_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_ragged_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 8, 12, 1024, 4096>;
+  using Tile = SelectTile<1024, 4, 12, 2048, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2688,7 +2688,7 @@ DSV4_KERNEL(1024, 1) void topk_ragged_t1024(DSV4_PARAMS(Params, params)) {
 
 // ---- entry: topk_packed_t1024 ----
 DSV4_KERNEL(1024, 1) void topk_packed_t1024(DSV4_PARAMS(Params, params)) {
-  using Tile = SelectTile<1024, 8, 12, 1024, 4096>;
+  using Tile = SelectTile<1024, 4, 12, 2048, 4096>;
   using Shared = SharedSelect<Tile>;
   static_assert(sizeof(Shared) <= 33952, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
@@ -2828,6 +2828,51 @@ DSV4_KERNEL(1024, 1) void topk_short4_dual_t1024(DSV4_PARAMS(Params, params)) {
   static_assert(sizeof(Shared) <= 17696, "more shared memory than the plan proved to fit");
   DSV4_SHARED(Shared, shared);
   select_short_row<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_cluster16_indices_t512 ----
+DSV4_KERNEL(512, 2) void topk_cluster16_indices_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = ClusterTile<512, 4, 12, 2048, 2048, 16>;
+  using Shared = SharedCluster<Tile>;
+  static_assert(sizeof(Shared) <= 44416, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_shared_row<Mode::indices, Tile>(params, shared);
+}
+
+// ---- entry: topk_cluster16_page_table_t512 ----
+DSV4_KERNEL(512, 2) void topk_cluster16_page_table_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = ClusterTile<512, 4, 12, 2048, 2048, 16>;
+  using Shared = SharedCluster<Tile>;
+  static_assert(sizeof(Shared) <= 44416, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_shared_row<Mode::page_table, Tile>(params, shared);
+}
+
+// ---- entry: topk_cluster16_dual_t512 ----
+DSV4_KERNEL(512, 2) void topk_cluster16_dual_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = ClusterTile<512, 4, 12, 2048, 2048, 16>;
+  using Shared = SharedCluster<Tile>;
+  static_assert(sizeof(Shared) <= 44416, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_shared_row<Mode::dual, Tile>(params, shared);
+}
+
+// ---- entry: topk_cluster16_ragged_t512 ----
+DSV4_KERNEL(512, 2) void topk_cluster16_ragged_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = ClusterTile<512, 4, 12, 2048, 2048, 16>;
+  using Shared = SharedCluster<Tile>;
+  static_assert(sizeof(Shared) <= 44416, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_shared_row<Mode::ragged, Tile>(params, shared);
+}
+
+// ---- entry: topk_cluster16_packed_t512 ----
+DSV4_KERNEL(512, 2) void topk_cluster16_packed_t512(DSV4_PARAMS(Params, params)) {
+  using Tile = ClusterTile<512, 4, 12, 2048, 2048, 16>;
+  using Shared = SharedCluster<Tile>;
+  static_assert(sizeof(Shared) <= 44416, "more shared memory than the plan proved to fit");
+  DSV4_SHARED(Shared, shared);
+  select_shared_row<Mode::packed, Tile>(params, shared);
 }
 
 // ---- entry: topk_cluster8_indices_t512 ----

@@ -44,7 +44,8 @@ def test_every_kernel_is_stated_once(target: str) -> None:
     chosen = plan(target)
     stated = triton_requests(chosen, render_triton(chosen), module(target))
     assert {kernel.function for kernel in stated} == {kernel.entry for kernel in chosen.kernels}
-    assert len({(kernel.function, *sorted(kernel.constexprs.items())) for kernel in stated}) == len(stated)
+    combinations = {(kernel.function, *sorted({**kernel.constexprs, **kernel.options}.items())) for kernel in stated}
+    assert len(combinations) == len(stated)
 
 
 @pytest.mark.parametrize("target", TARGETS)

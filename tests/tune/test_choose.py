@@ -77,6 +77,18 @@ def test_one_symbol_stands_for_one_tile() -> None:
     assert {choice.tile["w"] for choice in fixed} <= {1, 4}
 
 
+def test_the_specs_tile_keeps_its_name_unless_it_is_beaten() -> None:
+    """Tiles 4 and 8 share a name: 8 is faster on one shape by what is noise over all, so 1 does not get the bucket."""
+
+    def symbol(tile: Mapping[str, int]) -> object:
+        return tile["w"] == 1
+
+    near = times(10, 12, 9.7, tokens=1) + times(20, 21, 20.2, tokens=64)
+    assert rows(choose("k", BUCKETS, AXES, near, symbol))[0] == ("width > 16", 4)
+    far = times(10, 12, 9, tokens=1) + times(20, 21, 18, tokens=64)
+    assert rows(choose("k", BUCKETS, AXES, far, symbol))[0] == ("width > 16", 8)
+
+
 def test_rows_that_a_following_row_makes_superfluous_are_merged() -> None:
     entries = [entry(SMALL, 5, tokens=1), entry(OWN, 9, tokens=1)]
     (row,) = choose("k", BUCKETS, AXES, entries)
