@@ -121,12 +121,14 @@ class Split(Model):
     """Columns of a row above which two launches whose blocks share it are worth it, by the number of rows.
 
     Attributes:
-        rows_32nd: for up to a 32nd of the device's units.
+        rows_128th: for up to a 128th of the device's units.
+        rows_32nd: for up to a 32nd.
         rows_16th: for up to a 16th.
         rows_8th: for up to an 8th.
         rows_4th: for up to a quarter.
     """
 
+    rows_128th: Positive
     rows_32nd: Positive
     rows_16th: Positive
     rows_8th: Positive
