@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from dsv4gen.base.errors import ArgumentError, DsvError, ManifestError, UsageError
 from dsv4gen.bench.cells import Wanted, cells_of
-from dsv4gen.bench.prepare import LEAST_BYTES, set_count
+from dsv4gen.bench.prepare import LEAST_BYTES, prepare, request_for, set_count
 from dsv4gen.cli import main
 from dsv4gen.reference.workload import Workload
 from dsv4gen.runtime.load import any_entry, families
@@ -43,6 +44,17 @@ def test_floors_are_those_of_the_list_or_of_the_family() -> None:
     assert (cell.floor_bytes, cell.floor_flops) == (4 * 8 * (4096 + 512), 0)
     prefill = cells_of("compress", any_entry("compress"), wanted("prefill", ratio=4, tokens=1024))
     assert [cell.floor_bytes for cell in prefill] == [4 * 1024 * 4 * 512 + 584 * 256]
+
+
+@pytest.mark.parametrize(("rows", "width"), [(2048, 512), (64, 160), (37, 1000)])
+def test_the_floor_of_a_prefill_counts_the_keys_that_its_rows_see(rows: int, width: int) -> None:
+    """At most those of the timed inputs, and all of them but for rounding."""
+    entry = any_entry("indexer_logits")
+    (cell,) = cells_of("indexer_logits", entry, wanted("prefill", batch=1, heads=2, rows=rows, width=width))
+    prepared = prepare(request_for(cell, entry, "cpu"), entry["reference"], 0)
+    lens: Any = prepared.arguments["seq_lens"]
+    seen = 2 * 2 * 128 * int(lens.sum())
+    assert 0.99 * seen < cell.floor_flops <= seen
 
 
 @pytest.mark.parametrize(
