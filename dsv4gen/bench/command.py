@@ -64,11 +64,13 @@ def run(
     defaults = {name: option_defaults(entry) for name, entry in entries.items()}
     started(len(cells))
     rows = bench.run(cells, progress)
-    if old is not None:
+    untimed = len(cells) - len(rows)
+    if old is not None and not untimed:
         rows = second_look(bench, old, rows, noise, defaults)
     described = {**machine.describe(asked.device), **{name: text for name, text in versions.items() if name != "torch"}}
     digests = {name: manifest.family_digest(name) for name, manifest in manifests.items()}
-    return Result(datetime.date.today().isoformat(), described, rates, tuple(rows), missing, digests, defaults)
+    today = datetime.date.today().isoformat()
+    return Result(today, described, rates, tuple(rows), missing, digests, defaults, untimed)
 
 
 def second_look(

@@ -61,6 +61,7 @@ class Result:
         missing: peers that are not installed, with the reason.
         digests: what was timed: `Manifest.family_digest` by family.
         defaults: what options that a later family has, or no longer has, stood at here.
+        untimed: cells that an interrupt left out.
     """
 
     date: str
@@ -70,6 +71,7 @@ class Result:
     missing: Mapping[str, str] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
     defaults: Defaults = field(default_factory=dict)
+    untimed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

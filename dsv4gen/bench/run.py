@@ -45,11 +45,19 @@ class Bench:
     ways: Sequence[str] = WAYS
 
     def run(self, cells: Sequence[Cell], progress: Callable[[Row], None] = lambda _: None) -> list[Row]:
-        """All cells; a problem of one is in its row."""
-        rows = []
-        for cell in cells:
-            rows.append(self.row(cell))
-            progress(rows[-1])
+        """All cells, or those before an interrupt from the keyboard; a problem of one is in its row.
+
+        Raises:
+            KeyboardInterrupt: there is no row yet.
+        """
+        rows: list[Row] = []
+        try:
+            for cell in cells:
+                rows.append(self.row(cell))
+                progress(rows[-1])
+        except KeyboardInterrupt:
+            if not rows:
+                raise
         return rows
 
     def row(self, cell: Cell) -> Row:

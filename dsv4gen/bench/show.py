@@ -39,6 +39,8 @@ def show(result: Result, *, markdown: bool = False) -> None:
             say(f"{row.cell}: {row.problem}", "bad")
     for name, problem in _peer_problems(result.rows):
         say(f"peer {name}: {problem}", "dim")
+    if result.untimed:
+        say(f"interrupted: {len(result.rows)} of {len(result.rows) + result.untimed} cells were timed", "bad")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dsv4gen.base.errors import EXIT_FINDINGS, UsageError
+from dsv4gen.base.errors import EXIT_FAILURE, EXIT_FINDINGS, UsageError
 from dsv4gen.commands.options import (
     DEVICE,
     JOBS,
@@ -80,7 +80,12 @@ def bench(
     if old is not None:
         comparison = compare(old, result, noise)
         show_comparison(comparison)
-        sys.exit(0 if comparison.passed else EXIT_FINDINGS)
+        if not comparison.passed:
+            sys.exit(EXIT_FINDINGS)
+    if result.untimed:
+        sys.exit(EXIT_FAILURE)
+    if old is not None:
+        sys.exit(0)
     sys.exit(EXIT_FINDINGS if any(row.problem for row in result.rows) else 0)
 
 

@@ -11,8 +11,10 @@ import pytest
 from dsv4gen.base.errors import UsageError
 from dsv4gen.bench import peers
 from dsv4gen.bench.peers import PeerCalls, open_peers, plain_torch
+from dsv4gen.bench.result import Result
+from dsv4gen.bench.show import show
 from dsv4gen.reference.workload import Call, Request
-from tests.bench.fakes import Altered, Clock, make_bench, reference, small_cells
+from tests.bench.fakes import RATES, Altered, Clock, make_bench, reference, small_cells
 
 
 def test_a_cell_is_timed_in_every_way_over_rotated_inputs() -> None:
@@ -53,6 +55,24 @@ def test_a_failing_cell_does_not_end_the_others() -> None:
     broken = make_bench(Clock(), lambda *_, **__: (_ for _ in ()).throw(RuntimeError("out of memory\nsecond line")))
     rows = broken.run([*small_cells(), *small_cells()])
     assert [row.problem for row in rows] == ["RuntimeError: out of memory"] * 2
+
+
+def test_an_interrupt_keeps_what_was_timed_and_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(after: int) -> Clock:
+        def us(number: int) -> float:
+            if number >= 3 * after:
+                raise KeyboardInterrupt
+            return 5.0
+
+        return Clock(us)
+
+    cells = [*small_cells(), *small_cells(batch=1)]
+    rows = make_bench(interrupt(1)).run(cells)
+    assert [row.cell for row in rows] == cells[:1]
+    show(Result("2026-01-02", {"device": "a card"}, RATES, tuple(rows), untimed=len(cells) - len(rows)))
+    assert "interrupted: 1 of 2 cells were timed" in capsys.readouterr().out
+    with pytest.raises(KeyboardInterrupt):
+        make_bench(interrupt(0)).run(cells)
 
 
 class OtherPeer:
