@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dsv4gen.toolchain.code import CodeObject
-    from dsv4gen.toolchain.compile import choose_compiler, compile_source
+    from dsv4gen.toolchain.compile import LINE_TABLES, choose_compiler, compile_source
     from dsv4gen.toolchain.host import HostCompiler, compile_shared, host_compiler
     from dsv4gen.toolchain.parallel import Finished, Task, run_tasks
     from dsv4gen.toolchain.resources import KernelResources, check_budget
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dsv4gen.toolchain.triton_compile import TritonKernel, TritonObject, compile_triton, compile_triton_many
 
 __all__ = [
+    "LINE_TABLES",
     "CodeObject",
     "Finished",
     "HostCompiler",
@@ -59,6 +60,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "LINE_TABLES": "compile",
     "CodeObject": "code",
     "Finished": "parallel",
     "HostCompiler": "host",

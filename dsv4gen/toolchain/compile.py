@@ -18,6 +18,9 @@ from dsv4gen.toolchain.process import DEFAULT_TIMEOUT_S
 from dsv4gen.toolchain.resources import check_static_shared
 from dsv4gen.toolchain.store import Store, content_key
 
+#: clang's flag that says which line an instruction comes from, and changes no instruction
+LINE_TABLES = "-gline-tables-only"
+
 _BINARY, _ASSEMBLY, _LOG = "code", "assembly.s", "log.txt"
 
 

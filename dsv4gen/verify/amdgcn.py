@@ -15,7 +15,7 @@ from dsv4gen.render import render_source
 from dsv4gen.runtime.dispatch import PlannedLaunch
 from dsv4gen.runtime.sources import blank_others
 from dsv4gen.target import TargetRecord
-from dsv4gen.toolchain import compile_source
+from dsv4gen.toolchain import LINE_TABLES, compile_source
 from dsv4gen.verify.oracle import FamilyOracle
 from dsv4gen.verify.outcome import MACHINE_CODE
 
@@ -76,7 +76,7 @@ class AmdgcnFamily(FamilyOracle):
     def _compile(self, text: str) -> str:
         """The assembly of the file, of one of its kernels or with other choices: lines have the same numbers."""
         if text not in self._assembly:
-            flags, origins = ("-gline-tables-only",), self.file.source_map
+            flags, origins = (LINE_TABLES,), self.file.source_map
             code = compile_source(text, self.record, name=self.plan.family, source_map=origins, flags=flags)
             self._assembly[text] = code.assembly or ""
         return self._assembly[text]

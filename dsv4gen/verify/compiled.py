@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from dsv4gen.render.render import render_triton
 from dsv4gen.target import TargetRecord
 from dsv4gen.target.occupancy import occupancy
 from dsv4gen.toolchain import (
+    LINE_TABLES,
     CodeObject,
     KernelResources,
     Task,
@@ -54,8 +56,10 @@ class Job:
 
 def compile_all(jobs: Sequence[Job], progress: Progress = QUIET) -> Compiled:
     """Compile all jobs in parallel; a failure of one does not stop the others."""
-    sources = _compile_sources([job for job in jobs if job.plan.language == "hip_cuda"], progress)
-    modules = _compile_modules([job for job in jobs if job.plan.language == "triton"], progress)
+    with ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(_compile_sources, [job for job in jobs if job.plan.language == "hip_cuda"], progress)
+        modules = _compile_modules([job for job in jobs if job.plan.language == "triton"], progress)
+        sources = begun.result()
     return Compiled((*sources.rows, *modules.rows), (*sources.findings, *modules.findings))
 
 
@@ -147,7 +151,10 @@ def _compile(job: Job) -> CodeObject:
     file: RenderedFile = render_source(job.plan)
     text = with_choices(file.text, job.options)
     symbols = [instance.symbol for kernel in job.plan.kernels for instance in kernel.instances]
-    return compile_source(text, job.record, symbols=symbols, name=job.plan.family, source_map=file.source_map)
+    origins = file.source_map
+    # As the emulator wants it, which then finds it in the cache: half a minute of a core for the largest source.
+    flags = (LINE_TABLES,) if job.record.evidence == "emulated" else ()
+    return compile_source(text, job.record, symbols=symbols, name=job.plan.family, source_map=origins, flags=flags)
 
 
 def _read(job: Job, code: CodeObject) -> Iterator[tuple[KernelRow, list[DsvError]]]:

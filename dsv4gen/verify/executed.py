@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -34,6 +35,52 @@ from dsv4gen.verify.simt import SimtFamily
 MACHINE_CODE_STEP = 19
 
 
+@dataclass(frozen=True)
+class _Ahead:
+    """What threads build or run while another one runs cases.
+
+    Attributes:
+        hosts: host builds, by text.
+        codes: HIP/CUDA families as compiled machine code, by their plan's id.
+        machines: runs of Triton families as machine code, by their plan's id.
+    """
+
+    hosts: Mapping[str, Future[SimtFamily]]
+    codes: Mapping[int, Future[AmdgcnFamily]]
+    machines: Mapping[int, Future[Run]]
+
+    @classmethod
+    def begin(
+        cls,
+        pool: Executor,
+        keys: Mapping[int, str],
+        plans: Sequence[FamilyPlan],
+        records: Mapping[str, TargetRecord],
+        full: bool,
+        progress: Progress,
+    ) -> _Ahead:
+        """Start everything, what takes longest first.
+
+        Args:
+            keys: text by the plan's id.
+        """
+        sources = [plan for plan in plans if plan.language == "hip_cuda"]
+        distinct = {keys[id(plan)]: plan for plan in reversed(sources)}
+        hosts = {key: pool.submit(_build_host, plan, progress) for key, plan in reversed(distinct.items())}
+        emulated = [plan for plan in plans if _emulated(plan, records)]
+        codes = {
+            id(plan): pool.submit(_build_code, plan, records[plan.target.name], progress)
+            for plan in emulated
+            if plan.language == "hip_cuda"
+        }
+        machines = {
+            id(plan): pool.submit(_run_triton_machine, plan, records[plan.target.name], full, progress)
+            for plan in emulated
+            if plan.language == "triton"
+        }
+        return cls(hosts, codes, machines)
+
+
 def execute_all(
     plans: Sequence[FamilyPlan],
     *,
@@ -46,34 +93,41 @@ def execute_all(
     Args:
         records: targets whose machine code is executed too where they are emulated, and said not to be elsewhere.
     """
+    keys = {id(plan): _text_key(plan) for plan in plans}
     with ThreadPoolExecutor(job_count(bytes_per_job=TRITON_BYTES)) as pool:
-        machines = {
-            id(plan): pool.submit(_run_triton_machine, plan, records[plan.target.name], full, progress)
-            for plan in plans
-            if plan.language == "triton" and _emulated(plan, records)
-        }
-        return _execute(plans, machines, records, full, progress)
+        try:
+            ahead = _Ahead.begin(pool, keys, plans, records, full, progress)
+            return _execute(plans, keys, ahead, records, full, progress)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _execute(
     plans: Sequence[FamilyPlan],
-    machines: Mapping[int, Future[Run]],
+    keys: Mapping[int, str],
+    ahead: _Ahead,
     records: Mapping[str, TargetRecord],
     full: bool,
     progress: Progress,
 ) -> Found:
-    """As `execute_all`, while `machines` runs Triton families as machine code."""
+    """As `execute_all`, of what is built and run ahead."""
     runs: dict[str, Run] = {}
+    for plan in plans:
+        key = keys[id(plan)]
+        if key not in runs:
+            runs[key] = _run(plan, ahead.hosts.get(key), full, progress)
+    machines = {
+        id(plan): _run_amdgcn(plan, ahead.codes[id(plan)], full, runs[keys[id(plan)]].reached, progress)
+        for plan in plans
+        if id(plan) in ahead.codes
+    }
+    machines |= {number: running.result() for number, running in ahead.machines.items()}
     found = Found()
     for plan in plans:
-        key = _text_key(plan)
-        if key not in runs:
-            runs[key] = _run(plan, full, progress)
-        found.add(plan, runs[key])
+        found.add(plan, runs[keys[id(plan)]])
         if id(plan) in machines:
-            found.add(plan, machines[id(plan)].result())
-        elif _emulated(plan, records):
-            found.add(plan, _run_amdgcn(plan, records[plan.target.name], full, runs[key].reached, progress))
+            found.add(plan, machines[id(plan)])
         elif plan.target.name in records and plan.target.api == "hip":
             found.add_machine_code_gaps(plan, f"{plan.target.name} is compile-only: the emulator does not execute it")
     return found
@@ -93,19 +147,33 @@ def _text_key(plan: FamilyPlan) -> str:
     return hashlib.sha256(f"{plan.family}\n{text}".encode()).hexdigest()
 
 
-def _run(plan: FamilyPlan, full: bool, progress: Progress) -> Run:
-    host = "interpreter" if plan.language == "triton" else "SIMT host"
-    with progress.stage(f"running {plan.family} for {plan.target.name} on the {host}") as step:
-        try:
+def _build_host(plan: FamilyPlan, progress: Progress) -> SimtFamily:
+    with progress.stage(f"building {plan.family} for {plan.target.name} on the SIMT host"):
+        return SimtFamily(plan, int(str(plan.target["wave.launch"])))
+
+
+def _build_code(plan: FamilyPlan, record: TargetRecord, progress: Progress) -> AmdgcnFamily:
+    with progress.stage(f"compiling {plan.family} for {plan.target.name} as the emulator reads it"):
+        return AmdgcnFamily(plan, record, together=True)
+
+
+def _run(plan: FamilyPlan, built: Future[SimtFamily] | None, full: bool, progress: Progress) -> Run:
+    """Run the cases.
+
+    Args:
+        built: the host build; none for a Triton family, which the interpreter runs.
+    """
+    host = "SIMT host" if built else "interpreter"
+    try:
+        family = built.result() if built else None
+        with progress.stage(f"running {plan.family} for {plan.target.name} on the {host}") as step:
             cases = cases_of(plan, full)
-            return _run_triton(plan, cases, step) if plan.language == "triton" else _run_simt(plan, cases, step)
-        except ToolMissing as error:
-            return Run.impossible("none", f"{plan.family} on {plan.target.name} was not run", str(error))
+            return _run_simt(plan, family, cases, step) if family else _run_triton(plan, cases, step)
+    except ToolMissing as error:
+        return Run.impossible("none", f"{plan.family} on {plan.target.name} was not run", str(error))
 
 
-def _run_simt(plan: FamilyPlan, cases: Iterator[Case], step: Step) -> Run:
-    wave = int(str(plan.target["wave.launch"]))
-    family = SimtFamily(plan, wave)
+def _run_simt(plan: FamilyPlan, family: SimtFamily, cases: Iterator[Case], step: Step) -> Run:
     run = Run(family.name)
     for number, case in enumerate(cases):
         run.reached.append(set())
@@ -122,7 +190,7 @@ def _run_triton_machine(plan: FamilyPlan, record: TargetRecord, full: bool, prog
 
 def _run_amdgcn(
     plan: FamilyPlan,
-    record: TargetRecord,
+    built: Future[AmdgcnFamily],
     full: bool,
     reached: Sequence[set[tuple[str, str]]],
     progress: Progress,
@@ -133,10 +201,9 @@ def _run_amdgcn(
         reached: what each case reached on the host build.
     """
     try:
-        with progress.stage(f"compiling {plan.family} for {plan.target.name} as the emulator reads it"):
-            family = AmdgcnFamily(plan, record, together=True)
+        family = built.result()
     except ToolMissing as error:
-        what = f"{plan.family} was not run as {record.name} machine code"
+        what = f"{plan.family} was not run as {plan.target.name} machine code"
         return Run.impossible(MACHINE_CODE, what, str(error))
     run = Run(family.name)
     chosen = None if full else _machine_code_cases(reached)

@@ -72,7 +72,8 @@ def test_targets_with_equal_text_and_wave_share_a_run() -> None:
     texts: list[str] = []
     plans = [plan("gfx90a"), plan("gfx942"), plan("gfx1201")]
     found = execute_all(plans, full=False, progress=Lines(texts.append, seconds=math.inf))
-    assert texts == ["running topk for gfx90a on the SIMT host", "running topk for gfx1201 on the SIMT host"]
+    running = [text for text in texts if text.startswith("running")]
+    assert running == ["running topk for gfx90a on the SIMT host", "running topk for gfx1201 on the SIMT host"]
     rows = {row.target: row.cases for row in found.rows if row.symbol == "topk_indices_t256"}
     assert rows["gfx90a"] == rows["gfx942"]
 

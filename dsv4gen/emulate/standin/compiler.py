@@ -15,10 +15,10 @@ from dsv4gen.base.errors import CompileError, DsvError, Problems, ToolMissing
 from dsv4gen.emulate.standin import images, libraries
 from dsv4gen.emulate.standin.status import RTC_COMPILATION, RTC_INTERNAL_ERROR, RTC_INVALID_OPTION, RTC_SUCCESS
 from dsv4gen.toolchain.code import Built, Job
+from dsv4gen.toolchain.compile import LINE_TABLES
 from dsv4gen.toolchain.hip import hip_compiler
 
 ARCHITECTURE_OPTIONS = ("--offload-arch=", "--gpu-architecture=")
-_LINE_TABLES = "-gline-tables-only"
 _LDS_BYTES = 64 * 1024
 
 
@@ -70,7 +70,7 @@ class RtcCompiler:
             architecture=architecture,
             what=f"{file} for {architecture}",
             static_shared_limit=_LDS_BYTES,
-            flags=(*flags, _LINE_TABLES),
+            flags=(*flags, LINE_TABLES),
         )
         built = hip_compiler(self.kind).build(job)
         if built.assembly is not None:
