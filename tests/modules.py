@@ -9,12 +9,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from dsv4gen.base import paths
+from dsv4gen.emit.build import make_plans
 from dsv4gen.lint import check_file
 from dsv4gen.plan.ir import FamilyPlan
-from dsv4gen.plan.make import make_plan
 from dsv4gen.render.render import render_triton
 from dsv4gen.spec import load_specs
-from dsv4gen.target import resolve_target
 
 _INTERPRETED = "NATIVE = not triton.knobs.runtime.interpret"
 
@@ -42,8 +41,8 @@ class Modules:
         return path
 
     def _plan(self, target: str) -> FamilyPlan:
-        specs = load_specs(paths.specs())
-        return make_plan(specs.families[self._family], resolve_target(specs, target))
+        (made,) = make_plans(load_specs(paths.specs()), target, [self._family])
+        return made
 
     def _module(self, target: str, *mutations: str, native: bool = False) -> Path:
         """The module's file; it has passed the lint. `native`: converts natively under the interpreter too."""
