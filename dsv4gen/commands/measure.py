@@ -77,16 +77,12 @@ def bench(
     show(result, markdown=markdown)
     if plot_file:
         plot(result, plot_file)
+    wrong = any(row.problem for row in result.rows)
     if old is not None:
         comparison = compare(old, result, noise)
         show_comparison(comparison)
-        if not comparison.passed:
-            sys.exit(EXIT_FINDINGS)
-    if result.untimed:
-        sys.exit(EXIT_FAILURE)
-    if old is not None:
-        sys.exit(0)
-    sys.exit(EXIT_FINDINGS if any(row.problem for row in result.rows) else 0)
+        wrong = not comparison.passed
+    sys.exit(EXIT_FAILURE if result.untimed else EXIT_FINDINGS if wrong else 0)
 
 
 @click.command(short_help="Find the fastest proven tiles on the card; writes specs/tuning.")

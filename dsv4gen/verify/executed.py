@@ -64,9 +64,11 @@ class _Ahead:
         Args:
             keys: text by the plan's id.
         """
-        sources = [plan for plan in plans if plan.language == "hip_cuda"]
-        distinct = {keys[id(plan)]: plan for plan in reversed(sources)}
-        hosts = {key: pool.submit(_build_host, plan, progress) for key, plan in reversed(distinct.items())}
+        hosts: dict[str, Future[SimtFamily]] = {}
+        for plan in plans:
+            key = keys[id(plan)]
+            if plan.language == "hip_cuda" and key not in hosts:
+                hosts[key] = pool.submit(_build_host, plan, progress)
         emulated = [plan for plan in plans if _emulated(plan, records)]
         codes = {
             id(plan): pool.submit(_build_code, plan, records[plan.target.name], progress)
@@ -148,7 +150,7 @@ def _text_key(plan: FamilyPlan) -> str:
 
 
 def _build_host(plan: FamilyPlan, progress: Progress) -> SimtFamily:
-    with progress.stage(f"building {plan.family} for {plan.target.name} on the SIMT host"):
+    with progress.stage(f"building {plan.family} for {plan.target.name} for the SIMT host"):
         return SimtFamily(plan, int(str(plan.target["wave.launch"])))
 
 

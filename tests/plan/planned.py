@@ -1,4 +1,4 @@
-"""Top-k as a copy of the specs has it, planned."""
+"""Families as a copy of the specs has them, planned."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.specs import Copy
 SPEC = "specs/families/topk.yaml"
 
 
-def plan(copy: Copy, target: str = "gfx950") -> FamilyPlan:
+def plan(copy: Copy, target: str = "gfx950", family: str = "topk") -> FamilyPlan:
     """The plan for a target.
 
     Raises:
         DsvError: the edited specs are wrong.
     """
     specs = load_specs(copy.folder / "specs")
-    return make_plan(specs.families["topk"], resolve_target(specs, target))
+    return make_plan(specs.families[family], resolve_target(specs, target))

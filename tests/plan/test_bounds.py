@@ -6,11 +6,9 @@ import re
 
 import pytest
 
-from dsv4gen.base.errors import ProofError
+from dsv4gen.base.errors import DsvError, ProofError
 from dsv4gen.plan.ir import FamilyPlan
-from dsv4gen.plan.make import make_plan
-from dsv4gen.spec import load_specs
-from dsv4gen.target import resolve_target
+from tests.plan.planned import plan
 from tests.specs import Copy
 
 SPEC = "specs/families/compress.yaml"
@@ -18,8 +16,7 @@ SPEC = "specs/families/compress.yaml"
 
 def plan_compress(copy: Copy, target: str = "sm_90") -> FamilyPlan:
     """The compressor's plan by the edited specs."""
-    specs = load_specs(copy.folder / "specs")
-    return make_plan(specs.families["compress"], resolve_target(specs, target))
+    return plan(copy, target, "compress")
 
 
 def test_tiles_that_would_read_past_a_window_are_refused(copy: Copy) -> None:
@@ -34,6 +31,13 @@ def test_tiles_that_would_read_past_a_window_are_refused(copy: Copy) -> None:
             assert max(tile["unroll"] * tile["num_warps"] * 128 // tile["dims"] for tile in kernel.tiles) == 128
 
 
+def test_a_bound_depends_on_the_waves_of_a_target(copy: Copy) -> None:
+    """Heads of 128 dimensions: 16 warps of 64 lanes read 32 rows, and eight times as many are no window."""
+    wide = {"num_warps": 16, "num_stages": 1, "lane_elements": 4, "unroll": 8, "release": 1}
+    for target, fits in (("sm_90", True), ("gfx950", False)):
+        assert (wide in plan_compress(copy, target).kernel("decode_many").tiles) == fits
+
+
 def test_a_bucket_with_such_a_tile_is_an_error_at_its_formula(copy: Copy) -> None:
     copy.edit(SPEC, "dims: 16, unroll: 4, release: 2}}", "dims: 16, unroll: 8, release: 2}}")
     with pytest.raises(ProofError, match="rows does not fit") as caught:
@@ -44,5 +48,5 @@ def test_a_bucket_with_such_a_tile_is_an_error_at_its_formula(copy: Copy) -> Non
 
 def test_a_bound_that_reads_an_unknown_name_is_refused(copy: Copy) -> None:
     copy.edit(SPEC, 'lane_elements // dims", most: 128}', 'lane_elements // dimms", most: 128}')
-    with pytest.raises(Exception, match="dimms"):
+    with pytest.raises(DsvError, match="dimms"):
         plan_compress(copy)
