@@ -12,6 +12,7 @@ import tests.indexer_logits.test_mutations as indexer_logits
 import tests.qk_norm_rope.test_mutations as qk_norm_rope
 import tests.sparse_decode.test_mutations as sparse_decode
 import tests.topk.test_cluster_bugs as topk_clusters
+import tests.topk.test_few_tied as topk_tied
 import tests.topk.test_mutations as topk
 import tests.topk.test_options as topk_options
 import tests.topk.test_sampled as topk_sampled
@@ -49,7 +50,7 @@ def test_defects_of_topk_by_wave_size() -> None:
     listed = {defect: tuple(columns[1:]) for defect, columns in rows("topk").items()}
     waves = dict.fromkeys(topk.WAVE_BUGS, ("rejected", "harmless"))
     everywhere = (*topk.MISSING_PIECES, *topk.WINDOW_BUGS, *topk_options.OPTION_BUGS)
-    everywhere += (*topk_sampled.SAMPLE_BUGS, *topk_clusters.CLUSTER_BUGS)
+    everywhere += (*topk_sampled.SAMPLE_BUGS, *topk_clusters.CLUSTER_BUGS, *topk_tied.TIE_BUGS)
     assert listed == {**waves, **dict.fromkeys(everywhere, ("rejected", "rejected"))}
 
 

@@ -195,6 +195,7 @@ constexpr u32 kVector = 4u;  // scores per load
 constexpr u32 kMaxK = 2048u;
 constexpr u32 kRankLimit = 128u;  // tied scores compared pair by pair
 constexpr u32 kFineBins = 256u;  // histogram that narrows staged scores
+constexpr u32 kFewTied = kRankLimit / 2;  // tied scores that a thread compares its own with
 constexpr u32 kFullWarp = 0xffffffffu;
 constexpr u32 kKeyBits = 32;
 constexpr i32 kNothing = -1;  // output past min(k, seq_len)
@@ -225,10 +226,12 @@ DSV4_DEVICE float score_of(u32 key) { return from_bits((key & kSign) != 0 ? key 
 
 // Bits of the smallest fp32 magnitude that rounds to the even fp16 magnitude `half` or above: the midpoint below
 // `half`, because ties round to even. Zeros have their own bin, so the lowest edge is the smallest subnormal.
+DSV4_DEVICE u32 normal_edge(u32 half) { return (half << 13) + (112u << 23) - (1u << 12); }
+
 DSV4_DEVICE u32 rounding_edge(u32 half) {
   if (half == 0) return 1;
   if (half <= kHalfNormal) return float_bits(static_cast<float>(2 * half - 1) * 0x1p-25f);
-  return (half << 13) + (112u << 23) - (1u << 12);
+  return normal_edge(half);
 }
 
 // -- tiles, cuts and shared memory
@@ -497,13 +500,15 @@ DSV4_DEVICE void clear(u32 (&words)[kWords]) {
 // kBins / 2 + 1 + m the negative ones. NaN is not counted: it is what is missing from the row's length.
 template <u32 kBins>
 struct CoarseOrder {
-  DSV4_DEVICE u32 bin_at(u32 rank) { return rank < kBins / 2 ? kBins / 2 - 1 - rank : rank; }
+  DSV4_DEVICE bool descends(u32 rank) { return rank < kBins / 2; }
+  DSV4_DEVICE u32 bin_at(u32 rank) { return descends(rank) ? kBins / 2 - 1 - rank : rank; }
   // The lowest of `count` bins in a row, which are all positive or all negative.
-  DSV4_DEVICE u32 lowest_bin(u32 rank, u32 count) { return rank < kBins / 2 ? kBins / 2 - count - rank : rank; }
+  DSV4_DEVICE u32 lowest_bin(u32 rank, u32 count) { return descends(rank) ? kBins / 2 - count - rank : rank; }
 };
 
 template <u32 kBins>
 struct FineOrder {
+  DSV4_DEVICE bool descends(u32) { return true; }
   DSV4_DEVICE u32 bin_at(u32 rank) { return kBins - 1 - rank; }
   DSV4_DEVICE u32 lowest_bin(u32 rank, u32 count) { return kBins - count - rank; }
 };
@@ -514,32 +519,56 @@ struct Crossing {
   u32 up_to_me;  // scores in the bins of this thread's warp and of all lower ones
 };
 
-// Neighbouring words, four at a time where they are that many: they then start at a multiple of their number.
-template <u32 kCount>
-DSV4_DEVICE u32 sum_of(const u32* words) {
-  u32 sum = 0;
-  if constexpr (kCount % 4 == 0) {
-#pragma unroll
-    for (u32 i = 0; i < kCount; i += 4) {
-      const UInt4 four = *reinterpret_cast<const UInt4*>(words + i);
-      sum += four.x + four.y + four.z + four.w;
-    }
-  } else {
-#pragma unroll
-    for (u32 i = 0; i < kCount; ++i) sum += words[i];
-  }
-  return sum;
-}
+// How the warps of a block share the bins: equal parts in the order of the search. A lane has runs of up to four bins,
+// and the lanes of a warp take their runs in turn, so that they read neighbouring words.
+template <u32 kThreads, u32 kBins, class Order>
+struct Share {
+  static constexpr u32 kOwn = kBins > kThreads ? kBins / kThreads : 1;  // bins of a lane
+  static constexpr u32 kRun = kOwn % 4 == 0 ? 4 : kOwn;
+  static constexpr u32 kRuns = kOwn / kRun;
 
-// Which of a thread's `counts`, from the first down, reaches `wanted` after `above` scores of other threads.
-template <u32 kOwn>
-DSV4_DEVICE u32 place_within(const u32 (&counts)[kOwn], u32 wanted, u32& above, u32& tied) {
-  u32 place = 0;
+  DSV4_DEVICE u32 rank_of(u32 run) { return (warp_id() * kRuns + run) * kRun * kWarp + warp_lane() * kRun; }
+
+  // Counts of a run, from its first rank down.
+  DSV4_DEVICE void read(u32 (&counts)[kRun], const u32* histogram, u32 rank) {
+    if constexpr (kRun == 4) {
+      const UInt4 four = *reinterpret_cast<const UInt4*>(histogram + Order::lowest_bin(rank, kRun));
+      const bool descends = Order::descends(rank);
+      counts[0] = descends ? four.w : four.x;
+      counts[1] = descends ? four.z : four.y;
+      counts[2] = descends ? four.y : four.z;
+      counts[3] = descends ? four.x : four.w;
+    } else {
+#pragma unroll
+      for (u32 i = 0; i < kRun; ++i) counts[i] = rank < kBins ? histogram[Order::bin_at(rank + i)] : 0;
+    }
+  }
+
+  DSV4_DEVICE u32 sum(const u32* histogram, u32 run) {
+    const u32 rank = rank_of(run);
+    if constexpr (kRun == 4) {
+      const UInt4 four = *reinterpret_cast<const UInt4*>(histogram + Order::lowest_bin(rank, kRun));
+      return four.x + four.y + four.z + four.w;
+    }
+    u32 counts[kRun], sum = 0;
+    read(counts, histogram, rank);
+#pragma unroll
+    for (u32 i = 0; i < kRun; ++i) sum += counts[i];
+    return sum;
+  }
+};
+
+// Which of `counts`, from the first down, reaches `wanted` after `above` scores before them. The comparisons do not wait
+// for each other, and no count is read for one of them.
+template <u32 kCount>
+DSV4_DEVICE u32 place_within(const u32 (&counts)[kCount], u32 wanted, u32& above, u32& tied) {
+  u32 place = 0, sum = above;
   tied = counts[0];
 #pragma unroll
-  for (u32 i = 1; i < kOwn; ++i) {
-    const bool further = place == i - 1 && above + tied < wanted;
-    above += further ? tied : 0;
+  for (u32 i = 1; i < kCount; ++i) {
+    sum += counts[i - 1];
+    const bool further = sum < wanted;
+    above = further ? sum : above;
     tied = further ? counts[i] : tied;
     place += further ? 1 : 0;
   }
@@ -549,23 +578,28 @@ DSV4_DEVICE u32 place_within(const u32 (&counts)[kOwn], u32 wanted, u32& above, 
 // Warps meet by their totals alone; then the one warp that the wanted score falls to looks closer.
 template <u32 kThreads, u32 kBins, class Order, u32 kWords>
 DSV4_DEVICE Crossing find_crossing(const u32 (&histogram)[kWords], u32 (&warp_totals)[kWarp], u32 wanted) {
-  constexpr u32 kOwn = kBins > kThreads ? kBins / kThreads : 1;
-  const u32 first = thread_id() * kOwn;
-  u32 own = 0;
-  if (kBins >= kThreads || first < kBins) own = sum_of<kOwn>(histogram + Order::lowest_bin(first, kOwn));
-  const u32 total = warp_sum(own);
+  using Bins = Share<kThreads, kBins, Order>;
+  u32 totals[Bins::kRuns], total = 0;
+#pragma unroll
+  for (u32 run = 0; run < Bins::kRuns; ++run) {
+    totals[run] = warp_sum(Bins::sum(histogram, run));
+    total += totals[run];
+  }
   if (warp_lane() == 0) warp_totals[warp_id()] = total;
   block_barrier();
   const u32 before = warp_sum(warp_lane() < warp_id() ? warp_totals[warp_lane()] : 0);
   Crossing crossing{0, 0, 0, false, before + total};
   if (before >= wanted || wanted > before + total) return crossing;
-  crossing.above = before + inclusive_sum(own) - own;
-  crossing.found = crossing.above < wanted && wanted <= crossing.above + own;
-  if (!crossing.found) return crossing;
-  u32 counts[kOwn];
+  crossing.above = before;
+  const u32 run = place_within(totals, wanted, crossing.above, crossing.tied);
+  const u32 rank = Bins::rank_of(run);
+  u32 counts[Bins::kRun], own = 0;
+  Bins::read(counts, histogram, rank);
 #pragma unroll
-  for (u32 i = 0; i < kOwn; ++i) counts[i] = histogram[Order::bin_at(first + i)];
-  crossing.bin = Order::bin_at(first + place_within(counts, wanted, crossing.above, crossing.tied));
+  for (u32 i = 0; i < Bins::kRun; ++i) own += counts[i];
+  crossing.above += inclusive_sum(own) - own;
+  crossing.found = crossing.above < wanted && wanted <= crossing.above + own;
+  crossing.bin = Order::bin_at(rank + place_within(counts, wanted, crossing.above, crossing.tied));
   return crossing;
 }
 
@@ -573,10 +607,13 @@ template <class Tile>
 DSV4_DEVICE Cut coarse_cut(u32 bin, u32 above, u32 tied) {
   if (bin == 0) return Cut{kZeroKey, 1, above, tied};
   constexpr u32 kNegative = Tile::kBins / 2;
-  const u32 leading = (bin - 1) % kNegative;
-  const u32 half = leading << Tile::kHalfShift;
-  const u32 lower = rounding_edge(half);
-  const u32 upper = half == kHalfInfinity ? kInfinity + 1 : rounding_edge(half + (1u << Tile::kHalfShift));
+  const u32 half = (bin - 1) % kNegative << Tile::kHalfShift;
+  const u32 next = half + (1u << Tile::kHalfShift);
+  u32 lower = normal_edge(half), upper = normal_edge(next);
+  if (half <= kHalfNormal || half == kHalfInfinity) {
+    lower = rounding_edge(half);
+    upper = half == kHalfInfinity ? kInfinity + 1 : rounding_edge(next);
+  }
   return Cut{bin > kNegative ? ordered(kSign | upper) + 1 : ordered(lower), upper - lower, above, tied};
 }
 
@@ -677,14 +714,17 @@ DSV4_DEVICE float score_at(const Batch<kThreads, kVectors>& batch, u32 i) {
   return part == 0 ? vector.x : part == 1 ? vector.y : part == 2 ? vector.z : vector.w;
 }
 
-// The same for an `i` that the compiler does not know: registers have no addresses.
+// The same for an `i` that the compiler does not know: registers have no addresses. Halves are chosen by a bit of `i`.
 template <class Held>
 DSV4_DEVICE float pick_score(const Held& batch, u32 i) {
-  float score = score_at(batch, 0);
+  float left[Held::kScores];
 #pragma unroll
-  for (u32 j = 1; j < Held::kScores; ++j)
-    if (j == i) score = score_at(batch, j);
-  return score;
+  for (u32 j = 0; j < Held::kScores; ++j) left[j] = score_at(batch, j);
+#pragma unroll
+  for (u32 bit = 1; bit < Held::kScores; bit *= 2)
+#pragma unroll
+    for (u32 j = 0; j < Held::kScores; j += 2 * bit) left[j] = (i & bit) != 0 ? left[j + bit] : left[j];
+  return left[0];
 }
 
 template <u32 kThreads, u32 kVectors>
@@ -1247,21 +1287,47 @@ DSV4_DEVICE bool is_ahead(const SharedSelect<Tile>& shared, u32 other, u32 key, 
   return other_key > key || (other_key == key && nearer);
 }
 
-// A tied score's rank is the number of tied scores ahead of it; one warp counts for one score at a time.
+// A tied score's rank is the number of tied scores ahead of it. Few are counted by a thread for its own, so that all are
+// ranked at once; one of more by the lanes of a warp.
+template <class Tile>
+DSV4_DEVICE u32 rank_of(const SharedSelect<Tile>& shared, const Cut& cut, u32 key, u32 position) {
+  u32 rank = cut.above;
+#pragma unroll 4
+  for (u32 other = 0; other < cut.tied; ++other) rank += is_ahead(shared, other, key, position) ? 1 : 0;
+  return rank;
+}
+
+template <class Tile>
+DSV4_DEVICE u32 rank_by_warp(const SharedSelect<Tile>& shared, const Cut& cut, u32 tied, u32 key, u32 position) {
+  u32 rank = cut.above;
+#pragma unroll 1
+  for (u32 first = 0; first < tied; first += kWarp) {
+    const u32 other = first + warp_lane();
+    rank += popcount(warp_ballot(other < tied && is_ahead(shared, other, key, position)));
+  }
+  return rank;
+}
+
 template <class Tile>
 DSV4_DEVICE void rank_ties(const Cut& cut, u32 k, SharedSelect<Tile>& shared) {
   const u32 tied = cut.tied < kRankLimit ? cut.tied : kRankLimit;
 #pragma unroll 1
   for (u32 mine = warp_id(); mine < tied; mine += Tile::kThreads / kWarp) {
-    const u32 key = shared.stage.tie_keys[mine];
     const u32 position = shared.stage.tie_positions[mine];
-    u32 rank = cut.above;
-#pragma unroll 1
-    for (u32 first = 0; first < tied; first += kWarp) {
-      const u32 other = first + warp_lane();
-      rank += popcount(warp_ballot(other < tied && is_ahead(shared, other, key, position)));
-    }
+    const u32 rank = rank_by_warp(shared, cut, tied, shared.stage.tie_keys[mine], position);
     if (warp_lane() == 0 && rank < k) shared.stage.winners[rank] = position;
+  }
+}
+
+// Few tied scores are written by the thread that ranks them; pages are looked up meanwhile. The first threads, which have
+// winners to write, come last.
+template <Mode kMode, class Tile>
+DSV4_DEVICE void write_ranked(const Output<kMode>& output, const Cut& cut, u32 k, const SharedSelect<Tile>& shared) {
+  for (u32 mine = Tile::kThreads - 1 - thread_id(); mine < cut.tied; mine += Tile::kThreads) {
+    const u32 position = shared.stage.tie_positions[mine];
+    const i32 entry = entry_of(output, static_cast<i32>(position));
+    const u32 rank = rank_of(shared, cut, shared.stage.tie_keys[mine], position);
+    if (rank < k) write_slot(output, rank, static_cast<i32>(position), entry);
   }
 }
 
@@ -1377,6 +1443,10 @@ DSV4_DEVICE void finish_row(const Params& params, u32 number, u32 length, Source
   Collect<Tile> pass = collector(shared, cut, k, bounded, bound);
   visit<Direction::backward>(source, pass);
   block_barrier();
+  if (kSorted == Sorted::none && !settled(cut, k) && cut.tied <= kFewTied) {
+    write_ranked(output_of<kMode>(params, number), cut, k, shared);
+    return write_positions<kMode, Tile::kThreads>(params, number, 0, cut.above, shared.stage.winners, 0);
+  }
   resolve(shared.cut, k, shared);
   if constexpr (kSorted == Sorted::index) sort_winners(shared, length, k);
   write_positions<kMode, Tile::kThreads>(params, number, 0, k, shared.stage.winners, 0);
@@ -1684,15 +1754,21 @@ DSV4_DEVICE u32 candidates(const Row& slice, u32 length, u32 k, PoolSource<Tile>
   return count;
 }
 
-// A row of `length` columns, of which the source holds `count` scores, the k largest among them; the histogram is zero.
-template <Mode kMode, class Tile, class Source>
-DSV4_DEVICE void select_from(const Params& params, u32 number, u32 length, Source& source, u32 count,
-                             SharedSelect<Tile>& shared) {
+// The cut of a row of which the source holds `count` scores, the k largest among them; the histogram is zero.
+template <class Tile, class Source>
+DSV4_DEVICE Cut find_cut(Source& source, u32 count, u32 k, SharedSelect<Tile>& shared) {
   block_barrier();
   count_row(source, shared);
   block_barrier();
-  Cut cut = search_coarse(shared, count, params.k);
-  if (overflows<Tile>(cut, params.k)) cut = narrow_row(source, cut, params.k, shared);
+  const Cut cut = search_coarse(shared, count, k);
+  return overflows<Tile>(cut, k) ? narrow_row(source, cut, k, shared) : cut;
+}
+
+// A row of `length` columns from such a source.
+template <Mode kMode, class Tile, class Source>
+DSV4_DEVICE void select_from(const Params& params, u32 number, u32 length, Source& source, u32 count,
+                             SharedSelect<Tile>& shared) {
+  const Cut cut = find_cut(source, count, params.k, shared);
   finish_row<kMode>(params, number, length, source, cut, shared);
 }
 
@@ -1854,6 +1930,134 @@ DSV4_DEVICE void visit(ShortSource<Tile>& source, Pass& pass) { take<false>(pass
 template <class Tile, class Pass>
 DSV4_DEVICE void revisit(ShortSource<Tile>& source, Pass& pass) { take<false>(pass, source.row); }
 
+// -- entries: pages are looked up before the row is counted, and what is staged is what slots get
+//
+// So no barrier and no load of the page table stand between the ranking and the end: winners above the cut are written
+// as they were staged, and each tied one by the warp that ranks it. Scores of a vector share a page.
+
+template <Mode kMode, class Tile>
+DSV4_DEVICE bool has_entries(const Output<kMode>& output) {
+  if constexpr (kMode == Mode::dual || kSorted != Sorted::none) return false;
+  return !is_paged(kMode) || 1u << output.page_bits >= kVector;
+}
+
+template <u32 vectors>
+struct Pages {
+  u32 numbers[vectors];
+};
+
+template <Mode kMode, u32 kThreads, u32 kVectors>
+DSV4_DEVICE Pages<kVectors> load_pages(const ShortRow<kThreads, kVectors>& row, const Output<kMode>& output) {
+  Pages<kVectors> pages{};
+  if constexpr (is_paged(kMode)) {
+#pragma unroll
+    for (u32 i = 0; i < kVectors; ++i) {
+      const u32 position = position_at(row, i * kVector);
+      const u32 inside = position < row.length ? position : row.length - 1;
+      pages.numbers[i] = static_cast<u32>(load_scalar(output.table + (inside >> output.page_bits)));
+    }
+  }
+  return pages;
+}
+
+// What a slot gets for the first score of each vector.
+template <Mode kMode, u32 kThreads, u32 kVectors>
+DSV4_DEVICE void entries_of(u32 (&entries)[kVectors], const Pages<kVectors>& pages, const Output<kMode>& output,
+                            const ShortRow<kThreads, kVectors>& row) {
+#pragma unroll
+  for (u32 i = 0; i < kVectors; ++i) {
+    const u32 position = position_at(row, i * kVector);
+    const u32 mask = is_paged(kMode) ? (1u << output.page_bits) - 1 : ~0u;
+    entries[i] = pages.numbers[i] << output.page_bits | (position & mask);
+    if constexpr (!is_paged(kMode)) entries[i] = position + output.offset;
+  }
+}
+
+// Whether all tied scores win, or few enough are tied to be ranked. They are numbers other than zero then.
+DSV4_DEVICE bool is_plain(const Cut& cut, u32 k) {
+  if (cut.low == kNanKey) return false;
+  return cut.above + cut.tied == k || (cut.span != 1 && cut.tied <= kRankLimit);
+}
+
+// Tied scores of a lane from `slot` on, with their entries where the last search counted.
+template <class Tile, u32 kVectors>
+DSV4_DEVICE void stage_entries(SharedSelect<Tile>& shared, const ShortRow<Tile::kThreads, kVectors>& row,
+                               const u32 (&entries)[kVectors], u32 tied, u32 slot) {
+  static_assert(kRankLimit <= kFineBins);
+  for (; tied != 0 && slot < kRankLimit; tied &= tied - 1, ++slot) {
+    const u32 i = lowest_set(tied);
+    u32 entry = entries[0];
+#pragma unroll
+    for (u32 vector = 1; vector < kVectors; ++vector)
+      if (i / kVector == vector) entry = entries[vector];
+    shared.stage.tie_keys[slot] = ordered(float_bits(pick_score(row, i)));
+    shared.stage.tie_positions[slot] = position_at(row, i);
+    shared.fine[slot] = entry + i % kVector;
+  }
+}
+
+// As collect_short, for a plain cut. Atomics are on their way while votes are counted and winners stored.
+template <class Tile, u32 kVectors>
+DSV4_DEVICE void collect_entries(SharedSelect<Tile>& shared, const ShortRow<Tile::kThreads, kVectors>& row,
+                                 const u32 (&entries)[kVectors], float floor, float ceiling) {
+  constexpr u32 kScores = kVectors * kVector;
+  u32 winners = 0, tied = 0;
+#pragma unroll
+  for (u32 i = 0; i < kScores; ++i) {
+    if (row.scores[i] >= ceiling) winners |= 1u << i;
+    if (row.scores[i] >= floor) tied |= 1u << i;
+  }
+  tied ^= winners;
+  const u32 count = popcount(winners);
+  const u32 total = warp_sum(count);
+  u32 first = 0, tied_slot = 0;
+  if (warp_lane() == 0) first = shared_add_once(shared.taken[0], total);
+  if (tied != 0) tied_slot = shared_add(shared.taken[1], popcount(tied));
+  const u32 below = sum_below<kScores>(count);
+  const u32 slot = shuffle(first, 0) + below;
+  const float lowest = slot + count <= kMaxK ? ceiling : from_bits(kNotANumber);
+  u32* place = shared.stage.winners + slot;
+#pragma unroll
+  for (u32 i = 0; i < kScores; ++i)
+    if (row.scores[i] >= lowest) *place++ = entries[i / kVector] + i % kVector;
+  if (tied != 0) stage_entries(shared, row, entries, tied, tied_slot);
+}
+
+template <Mode kMode, class Tile>
+DSV4_DEVICE void write_entries(const Output<kMode>& output, const Cut& cut, u32 k, const SharedSelect<Tile>& shared) {
+  const bool all_win = cut.above + cut.tied == k;
+  const u32 staged = all_win ? k : cut.above;
+#pragma unroll
+  for (u32 i = 0; i < kMaxK / Tile::kThreads; ++i) {
+    const u32 slot = i * Tile::kThreads + thread_id();
+    if (slot < staged) output.out[slot] = static_cast<i32>(shared.stage.winners[slot]);
+  }
+  if (all_win) return;
+  constexpr u32 kWarps = Tile::kThreads / kWarp;
+  if (cut.tied <= kWarps) {
+    const u32 mine = warp_id();
+    if (mine >= cut.tied) return;
+    const u32 rank = rank_by_warp(shared, cut, cut.tied, shared.stage.tie_keys[mine], shared.stage.tie_positions[mine]);
+    if (warp_lane() == 0 && rank < k) output.out[rank] = static_cast<i32>(shared.fine[mine]);
+    return;
+  }
+  for (u32 mine = thread_id(); mine < cut.tied; mine += Tile::kThreads) {
+    const u32 rank = rank_of(shared, cut, shared.stage.tie_keys[mine], shared.stage.tie_positions[mine]);
+    if (rank < k) output.out[rank] = static_cast<i32>(shared.fine[mine]);
+  }
+}
+
+template <Mode kMode, class Tile, u32 kVectors>
+DSV4_DEVICE void finish_entries(const Output<kMode>& output, const ShortRow<Tile::kThreads, kVectors>& row,
+                                const Pages<kVectors>& pages, const Cut& cut, u32 k, SharedSelect<Tile>& shared) {
+  const Collect<Tile> pass = collector(shared, cut, k);
+  u32 entries[kVectors];
+  entries_of(entries, pages, output, row);
+  collect_entries(shared, row, entries, pass.floor, pass.ceiling);
+  block_barrier();
+  write_entries(output, cut, k, shared);
+}
+
 template <Mode kMode, class Tile>
 DSV4_DEVICE void select_short_row(const Params& params, SharedSelect<Tile>& shared) {
   clear<Tile::kThreads>(shared.histogram);
@@ -1864,8 +2068,14 @@ DSV4_DEVICE void select_short_row(const Params& params, SharedSelect<Tile>& shar
   const u32 number = block_x();
   const u32 seq_len = row_length<kMode>(params, number);
   if (seq_len <= k) return write_trivial<kMode, Tile::kThreads>(params, number, seq_len);
+  const Output<kMode> output = output_of<kMode>(params, number);
   ShortSource<Tile> source{load_short<Tile>(row_scores<kMode>(params, number), seq_len)};
-  select_from<kMode>(params, number, seq_len, source, seq_len, shared);
+  Pages<Tile::kLoads> pages{};
+  const bool direct = has_entries<kMode, Tile>(output);
+  if (direct) pages = load_pages(source.row, output);
+  const Cut cut = find_cut(source, seq_len, k, shared);
+  if (direct && is_plain(cut, k)) return finish_entries(output, source.row, pages, cut, k, shared);
+  finish_row<kMode>(params, number, seq_len, source, cut, shared);
 }
 
 // -- rows that blocks share through a workspace, in two launches
