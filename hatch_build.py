@@ -1,15 +1,20 @@
-"""Build hook: a wheel carries the generated sources of all targets (`dsv4gen/_data/generated`).
+"""Build hook: a wheel carries the generated sources of all targets (`dsv4gen/_data/generated`) and a small extension.
 
 The generator of the tree being packaged runs in this process, on that tree's specs and templates and on nothing
 else: DSV4GEN_* variables and extensions that happen to be installed do not count. An editable install gets nothing
 generated, since a checkout builds what is missing.
+
+The extension (`dsv4gen/runtime/native_calls.c`) saves host time and nothing else depends on it. Where it cannot be
+compiled the wheel is pure Python; an editable install compiles it in place.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,20 +22,28 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 GENERATED = "dsv4gen/_data/generated"
+EXTENSION = "dsv4gen/runtime/_native.abi3.so"
 
 
 class GenerateHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Generates before a wheel is put together, and removes the temporary files after."""
+    """Generates and compiles before a wheel is put together, and removes the temporary files after."""
 
     _folder: str = ""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Generate all targets into a temporary folder and add it to the wheel."""
+        """Generate all targets and the extension into a temporary folder and add them to the wheel."""
+        root = Path(self.root)
         if version == "editable":
+            compile_extension(root, root / EXTENSION)
             return
         self._folder = tempfile.mkdtemp(prefix="dsv4gen-wheel-")
-        generate(Path(self.root), Path(self._folder))
-        build_data["force_include"][str(Path(self._folder) / "generated")] = GENERATED
+        folder = Path(self._folder)
+        generate(root, folder)
+        build_data["force_include"][str(folder / "generated")] = GENERATED
+        if compile_extension(root, folder / "extension.so"):
+            build_data["force_include"][str(folder / "extension.so")] = EXTENSION
+            build_data["pure_python"] = False
+            build_data["tag"] = f"cp310-abi3-{re.sub('[^a-z0-9_]', '_', sysconfig.get_platform())}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         """Remove the temporary folder."""
@@ -50,3 +63,15 @@ def generate(root: Path, folder: Path) -> None:
     from dsv4gen.emit.select import known_targets
 
     build(Request(known_targets(), out=folder / "generated"))
+
+
+def compile_extension(root: Path, out: Path) -> bool:
+    """Compile the extension of the tree at `root`; where that fails, one line says what follows."""
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(root))
+    from dsv4gen.runtime.build_native import build
+
+    why_not = build(out, root / "dsv4gen" / "runtime" / "native_calls.c")
+    if why_not:
+        print(f"dsv4gen: no extension, calls take the Python way: {why_not}", file=sys.stderr)
+    return not why_not

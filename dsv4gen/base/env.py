@@ -38,6 +38,7 @@ EXTENSIONS = Variable(
 GENERATED_DIR = Variable("DSV4GEN_GENERATED_DIR", "path", "", "where generated modules are written and looked up")
 NO_COMPILE = Variable("DSV4GEN_NO_COMPILE", "flag", "0", "never compile at run time; use prebuilt code objects only")
 REGENERATE = Variable("DSV4GEN_REGENERATE", "flag", "0", "rebuild generated files older than their specs at load")
+NATIVE = Variable("DSV4GEN_NATIVE", "flag", "1", "0: calls like an earlier one do without the compiled extension")
 REQUIRE_TOOLS = Variable("DSV4GEN_REQUIRE_TOOLS", "flag", "0", "tests fail instead of skipping when a tool is missing")
 LOG = Variable("DSV4GEN_LOG", "choice", "warning", "log level", ("debug", "info", "warning", "error"))
 
@@ -50,6 +51,7 @@ VARIABLES = (
     GENERATED_DIR,
     NO_COMPILE,
     REGENERATE,
+    NATIVE,
     REQUIRE_TOOLS,
     LOG,
 )

@@ -18,6 +18,8 @@ driver             cu* and hip* calls
 launch_config      launch configurations as the driver reads them
 launching          kernels on one device, launches per shape and stream
 repeat             the short way for a call like an earlier one
+native             the same in C, where the extension was built
+build_native       builds it
 sharing            which arguments may share memory
 argument_text      lines of a launch function that read and test arguments
 specialise         the launch function of an op, written for its tensor table

@@ -177,6 +177,11 @@ class CallTable:
         return tuple(sorted(self.launcher.names - known))
 
     @property
+    def numbers(self) -> tuple[str, ...]:
+        """All keywords that are no memory."""
+        return (*self.required_numbers, *self.optional_numbers, *self.choices)
+
+    @property
     def defaults(self) -> Mapping[str, Any]:
         """Defaults of required numbers and choices."""
         defaults = self.launcher.defaults if self.launcher else {}

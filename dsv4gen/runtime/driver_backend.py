@@ -16,7 +16,7 @@ from dsv4gen.base.choices import with_choices
 from dsv4gen.base.errors import LoadError
 from dsv4gen.base.manifest import require_intact
 from dsv4gen.base.target_id import parse, runs_on
-from dsv4gen.runtime import arguments, specialise
+from dsv4gen.runtime import arguments, native, specialise
 from dsv4gen.runtime.backend import Function, Sizes, make_outputs
 from dsv4gen.runtime.cache import Cache
 from dsv4gen.runtime.call_table import CallTable
@@ -113,7 +113,8 @@ class DriverBackend:
     def function(self, table: CallTable, *, checked: bool) -> Function:
         """The launch function written for the op's tensor table."""
         driver = self.open_driver(self.api)
-        launch = LaunchCall.of(driver).call
+        driver_call = LaunchCall.of(driver)
+        launch = driver_call.call
         decisions: dict[tuple[int, ...], Prepared] = {}
 
         def prepare(stream: int, device: int, key: tuple[int, ...], sizes: Sizes) -> Prepared:
@@ -135,10 +136,10 @@ class DriverBackend:
                 return function(**values)
 
         on_cuda = self.platform.tensors_are_cuda
-        current = self.platform.index_getter()
+        current, stream = self.platform.index_getter(), self.platform.stream_getter()
         names: dict[str, Any] = {
             **packers(table),
-            "_stream": self.platform.stream_getter(),
+            "_stream": stream,
             "_current": current,
             "_decisions": decisions,
             "_prepare": prepare,
@@ -153,9 +154,16 @@ class DriverBackend:
             "_launch": launch,
             "_failed": failed,
         }
-        many = current is not None
         function = specialise.make_function(
-            table, DriverLaunch(table), checked=checked, on_cuda=on_cuda, many_devices=many, names=names
+            table,
+            DriverLaunch(table),
+            checked=checked,
+            on_cuda=on_cuda,
+            many_devices=current is not None,
+            names=names,
+            native=native.make_calls(
+                table, driver_call.function, driver_call.extended, checked, stream, current, failed
+            ),
         )
         return function
 

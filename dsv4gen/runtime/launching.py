@@ -60,9 +60,11 @@ class Prepared:
 
 @dataclass(frozen=True)
 class LaunchCall:
-    """The driver's launch function in one form, `(configuration, function, parameters, None) -> status`."""
+    """The driver's launch function in one form, `(configuration, function, parameters, None) -> status`; `function` is
+    the C function itself."""
 
     call: Callable[[Any, int, int, None], int]
+    function: Callable[..., int]
     extended: bool
 
     @classmethod
@@ -70,8 +72,10 @@ class LaunchCall:
         """The extended call where the driver has it, else the plain one behind the same arguments."""
         function, extended = driver.launcher()
         if extended:
-            return cls(function, True)
-        return cls(lambda config, kernel, parameters, extra: function(kernel, *config, parameters, extra), False)
+            return cls(function, function, True)
+        return cls(
+            lambda config, kernel, parameters, extra: function(kernel, *config, parameters, extra), function, False
+        )
 
 
 class DeviceKernels:

@@ -4,14 +4,15 @@ Reading shapes and strides from Python costs more than launching. torch compares
 of all tensors of a call with remembered ones in one C++ call, the one that torch.compile guards its graphs with. What
 was tested and decided for them then holds; addresses are read and tested again.
 
-A launch function holds a few such memories and asks the newest first. Where torch lacks the comparison, nothing is
-ever remembered and each call takes the long way.
+A launch function holds a few such memories and asks the newest first. Where the extension was built (`native`) it keeps
+a twin of each and is asked before; it takes plain tensors only. Without extension and comparison nothing is ever
+remembered and each call takes the long way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from dsv4gen.runtime.call_table import CallTable
 
@@ -25,7 +26,7 @@ STAND_IN_DIMENSIONS = 9
 class Memory(NamedTuple):
     """What one call leaves behind, in the order in which the launch function unpacks it.
 
-    `hits` is empty until a later call fitted. What `more` holds is the launch's business.
+    `hits` is empty until a later call fitted. What `more` holds is the launch's business. The extension counts its own.
     """
 
     same: Callable[..., bool]
@@ -33,6 +34,30 @@ class Memory(NamedTuple):
     hits: list[Any]
     device: int
     more: tuple[Any, ...]
+    twin: Twin | None
+
+    @property
+    def useful(self) -> bool:
+        """Whether a later call fitted."""
+        return bool(self.hits or (self.twin and self.twin.used))
+
+
+class Twin(Protocol):
+    """A memory as the extension keeps it."""
+
+    @property
+    def used(self) -> bool:
+        """Whether a later call fitted."""
+
+
+class Twins(Protocol):
+    """The extension's memories of one launch function."""
+
+    def make(self, tensors: Sequence[Any], numbers: tuple[Any, ...], device: int, more: tuple[Any, ...]) -> Twin | None:
+        """A call as the extension keeps it; None where it cannot."""
+
+    def know(self, known: tuple[Twin, ...]) -> None:
+        """Replace those that calls are compared with, newest first."""
 
 
 def make_comparison(tensors: Sequence[Any]) -> Callable[..., bool] | None:
@@ -50,8 +75,9 @@ def make_comparison(tensors: Sequence[Any]) -> Callable[..., bool] | None:
 class Memories:
     """The memories of one launch function. `known` is replaced as a whole, so that a thread sees one state."""
 
-    def __init__(self) -> None:
+    def __init__(self, twins: Twins | None = None) -> None:
         self.known: tuple[Memory, ...] = ()
+        self._twins = twins
         self._asked = 0
 
     def wanted(self) -> bool:
@@ -59,19 +85,38 @@ class Memories:
         self._asked += 1
         return self._asked <= MEMORIES_MAX or self._asked % REPLACE_EVERY == 0
 
-    def remember(self, tensors: Sequence[Any], numbers: tuple[Any, ...], device: int, more: tuple[Any, ...]) -> None:
+    def remember(
+        self,
+        compared: Sequence[Any],
+        tensors: Sequence[Any],
+        numbers: tuple[Any, ...],
+        device: int,
+        more: tuple[Any, ...],
+    ) -> None:
         """Keep what a call found, unless its numbers cannot be compared.
 
         Of the older memories those stay that a call has fitted: calls that never repeat soon meet one memory, not four.
 
         Args:
-            tensors: what `compared_text` names.
+            compared: what `compared_text` names.
+            tensors: all that is memory.
             numbers: as the caller gave them.
         """
-        same = make_comparison(tensors) if all(_comparable(number) for number in numbers) else None
-        if same is not None:
-            useful = [memory for memory in self.known if memory.hits or self._asked <= MEMORIES_MAX]
-            self.known = (Memory(same, numbers, [], device, more), *useful[: MEMORIES_MAX - 1])
+        if not all(_comparable(number) for number in numbers):
+            return
+        twin = self._twins.make(tensors, numbers, device, more) if self._twins else None
+        same = make_comparison(compared) or (_never if twin else None)
+        if same is None:
+            return
+        useful = [memory for memory in self.known if memory.useful or self._asked <= MEMORIES_MAX]
+        self.known = (Memory(same, numbers, [], device, more, twin), *useful[: MEMORIES_MAX - 1])
+        if self._twins:
+            self._twins.know(tuple(memory.twin for memory in self.known if memory.twin))
+
+
+def _never(*_: Any) -> bool:
+    """What only the extension can compare, such as one tensor in two places."""
+    return False
 
 
 def _comparable(number: Any) -> bool:

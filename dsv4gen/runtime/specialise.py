@@ -2,8 +2,8 @@
 
 Why text and not closures: a call has to read shapes, strides and addresses of up to a dozen tensors and compare them.
 Straight-line code takes a tenth of the time of a loop over rules, which costs more than the launch. What the function
-does: see whether the call is like an earlier one (`repeat`); else read sizes, strides and addresses; test them (unless
-unchecked); and end in the driver (`driver_launch`) or in a Triton launcher (`triton_launch`).
+does: see whether the call is like an earlier one (`native`, `repeat`); else read sizes, strides and addresses; test
+them (unless unchecked); and end in the driver (`driver_launch`) or in a Triton launcher (`triton_launch`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from dsv4gen.runtime import argument_text, repeat, sharing
 from dsv4gen.runtime.call_table import CallTable
+from dsv4gen.runtime.native import NativeCalls
 
 Function = Callable[..., Any]
 #: what reading and comparing wrong arguments may raise: no tensor, no number, too few dimensions, no memory, size 0
@@ -37,7 +38,14 @@ class Ending(Protocol):
 
 
 def make_function(
-    table: CallTable, ending: Ending, *, checked: bool, on_cuda: bool, many_devices: bool, names: Mapping[str, Any]
+    table: CallTable,
+    ending: Ending,
+    *,
+    checked: bool,
+    on_cuda: bool,
+    many_devices: bool,
+    names: Mapping[str, Any],
+    native: NativeCalls | None = None,
 ) -> Function:
     """Compile the launch function.
 
@@ -46,10 +54,14 @@ def make_function(
         on_cuda: whether right tensors say `is_cuda`.
         many_devices: also make sure that the tensors' device is the calling thread's.
         names: what the text calls: `_current, _recheck, _make_outputs, _elsewhere`, and what the ending calls.
+        native: the extension's part, where there is one.
     """
-    text = "\n".join(function_text(table, ending, checked=checked, on_cuda=on_cuda, many_devices=many_devices)) + "\n"
-    memory = {"_memories": repeat.Memories(), "_distances": sharing.distances(table), **repeat.stand_ins(table)}
-    namespace = {**_dtypes(table), **memory, **names}
+    lines = function_text(
+        table, ending, checked=checked, on_cuda=on_cuda, many_devices=many_devices, native=native is not None
+    )
+    text = "\n".join(lines) + "\n"
+    memory = {"_memories": repeat.Memories(native), "_distances": sharing.distances(table), **repeat.stand_ins(table)}
+    namespace = {**_dtypes(table), **memory, **({"_again": native.again} if native else {}), **names}
     exec(compile(text, f"<dsv4gen launch function of {table.title}>", "exec"), namespace)
     function: Function = namespace[table.op]
     function.__module__ = __name__
@@ -65,7 +77,7 @@ def _dtypes(table: CallTable) -> dict[str, Any]:
 
 
 def function_text(
-    table: CallTable, ending: Ending, *, checked: bool, on_cuda: bool, many_devices: bool
+    table: CallTable, ending: Ending, *, checked: bool, on_cuda: bool, many_devices: bool, native: bool = False
 ) -> Iterator[str]:
     """The function's lines."""
     everything = ", ".join(f"{name}={name}" for name in _arguments(table))
@@ -73,7 +85,12 @@ def function_text(
     if table.outputs:
         yield f"    if {' or '.join(f'{rule.name} is None' for rule in table.outputs)}:"
         yield f"        return _make_outputs({everything})"
-    yield from ("    " + line for line in _short_way(table, ending, checked, many_devices))
+    if native:
+        yield f"    _took = _again({', '.join(_arguments(table))})"
+        yield "    if _took:"
+        yield "        " + _return(table)
+    known = "_memories.known if _took is None else ()" if native else "_memories.known"
+    yield from ("    " + line for line in _short_way(table, ending, checked, many_devices, known))
     yield "    try:"
     yield from ("        " + line for line in (*argument_text.reads(table, checked), *argument_text.defaults(table)))
     conditions = list(argument_text.conditions(table, on_cuda)) if checked else []
@@ -103,12 +120,12 @@ def function_text(
     yield "    " + _return(table)
 
 
-def _short_way(table: CallTable, ending: Ending, checked: bool, many_devices: bool) -> Iterator[str]:
+def _short_way(table: CallTable, ending: Ending, checked: bool, many_devices: bool, known: str) -> Iterator[str]:
     """Launch at once when a memory fits; wrong addresses go the long way, which says what is wrong."""
-    numbers = _numbers(table)
+    numbers = table.numbers
     was = _tuple(f"_was_{name}" for name in numbers)
     kept = [*ending.remembered, *(sharing.limits(table) if checked else ())]
-    yield f"for _same, {was}, _hits, _device, {_tuple(kept)} in _memories.known:"
+    yield f"for _same, {was}, _hits, _device, {_tuple(kept)}, _ in {known}:"
     yield "    if ("
     yield f"        _same({repeat.compared_text(table)})"
     for name in numbers:
@@ -131,7 +148,7 @@ def _short_way(table: CallTable, ending: Ending, checked: bool, many_devices: bo
 
 def _remember(table: CallTable, more: str, limits: Mapping[str, str]) -> list[str]:
     kept = _tuple([*([more] if more else []), *limits.values()])
-    words = f"({repeat.compared_text(table)},), _given, _device, {kept}"
+    words = f"({repeat.compared_text(table)},), {_tuple(table.memory)}, _given, _device, {kept}"
     return ["if _memories.wanted():", f"    _memories.remember({words})"]
 
 
@@ -143,12 +160,8 @@ def _tuple(names: Iterable[str]) -> str:
     return f"({''.join(f'{name}, ' for name in names).rstrip()})"
 
 
-def _numbers(table: CallTable) -> list[str]:
-    return [*table.required_numbers, *table.optional_numbers, *table.choices]
-
-
 def _arguments(table: CallTable) -> list[str]:
-    return [*table.memory, *_numbers(table)]
+    return [*table.memory, *table.numbers]
 
 
 def _signature(table: CallTable) -> str:
