@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dsv4gen.runtime import cache, platform, torch_ops
+from dsv4gen.runtime import cache, native, platform, torch_ops
 from dsv4gen.runtime.platform import HostPlatform
 from tests.runtime import stubs, synthetic
+from tests.tools import need_extension
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +52,21 @@ def cuda(build: stubs.Builder, monkeypatch: pytest.MonkeyPatch) -> stubs.StubDri
     stub = stubs.open_stub(driver, "cuda")
     stub.set("params_bytes", 48)
     return stub
+
+
+@pytest.fixture(scope="session")
+def extension(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The extension of the short way, whatever the installation holds."""
+    return need_extension(tmp_path_factory.mktemp("extension"))
+
+
+@pytest.fixture(params=["python", "native"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The short way without and with the extension."""
+    chosen: str = request.param
+    module = request.getfixturevalue("extension") if chosen == "native" else None
+    monkeypatch.setattr(native, "find", lambda: native.Found(module, "" if module else "a test wants it so"))
+    return chosen
 
 
 @pytest.fixture

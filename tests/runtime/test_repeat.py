@@ -1,4 +1,5 @@
-"""The short way of a launch function launches what the long way would, and takes nothing that the long way refuses."""
+"""The short way of a launch function launches what the long way would, and takes nothing that the long way refuses;
+with the extension and without."""
 
 from __future__ import annotations
 
@@ -16,14 +17,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dsv4gen.base.errors import ArgumentError
-from dsv4gen.runtime import arguments, driver_backend, repeat, specialise
+from dsv4gen.runtime import arguments, driver_backend, native, repeat, specialise
 from dsv4gen.runtime.call_table import CallTable
 from dsv4gen.runtime.driver_launch import DriverLaunch, packers
 from dsv4gen.runtime.launching import Prepared
 from dsv4gen.runtime.read_table import make_table
 from tests.checkout import ROOT
 
+pytestmark = pytest.mark.usefixtures("way")
 MODES = ("indices", "page_table", "dual", "ragged", "packed")
+
+
+LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
 
 
 class Recorder:
@@ -34,9 +39,8 @@ class Recorder:
         options = {name: option["default"] for name, option in plan["options"].items()}
         self.table = make_table("topk", plan, "select", {**options, "mode": mode})
         self.params: list[bytes] = []
-        self.long_ways = 0
+        self.long_ways = self.launches_from_python = 0
         self.stream = 0
-        self.memories = repeat.Memories()
         decided = Prepared(launches=((1, 2), (3, 4)), needs=(0,), names=("workspace",), path="single", keep=())
 
         def prepare(*_: Any) -> Prepared:
@@ -48,6 +52,13 @@ class Recorder:
             self.params.append(ctypes.string_at(address, self.table.size))
             return 0
 
+        def launch_from_python(*values: Any) -> int:
+            self.launches_from_python += 1
+            return int(entry(*values))
+
+        entry = self._entry = LAUNCH(launch)
+        calls = native.make_calls(self.table, entry, True, checked, lambda _: self.stream, None, lambda *_: None)
+        self.memories = repeat.Memories(calls)
         names = {
             **packers(self.table),
             "_stream": lambda _: self.stream,
@@ -60,10 +71,11 @@ class Recorder:
             "_copied_slot": lambda packed: driver_backend._new_slot(packed[: self.table.size]),
             "_pack": struct.Struct(self.table.format).pack_into,
             "_pack_error": struct.error,
-            "_launch": launch,
+            "_launch": launch_from_python,
         }
+        ending = DriverLaunch(self.table)
         self.call = specialise.make_function(
-            self.table, DriverLaunch(self.table), checked=checked, on_cuda=False, many_devices=False, names=names
+            self.table, ending, checked=checked, on_cuda=False, many_devices=False, names=names, native=calls
         )
 
     def launched(self, call: Mapping[str, Any]) -> bytes:
@@ -92,12 +104,13 @@ def plain_call(
 @pytest.mark.parametrize("checked", [True, False])
 @pytest.mark.parametrize("optional", [True, False])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_repeated_call_packs_what_the_long_way_packs(mode: str, optional: bool, checked: bool) -> None:
+def test_a_repeated_call_packs_what_the_long_way_packs(mode: str, optional: bool, checked: bool, way: str) -> None:
     repeated = Recorder(mode, checked=checked)
     for number in range(3):
         call = plain_call(repeated.table, optional=optional)
         assert repeated.launched(call) == Recorder(mode, checked=checked).launched(call)
         assert repeated.long_ways == 1, f"call {number} took the long way"
+        assert repeated.launches_from_python == (2 if way == "native" else 2 * number + 2)
 
 
 def test_torch_here_has_the_comparison() -> None:
@@ -106,12 +119,13 @@ def test_torch_here_has_the_comparison() -> None:
     assert same is not None and same(torch.ones(2, 3), torch.ones(4, dtype=torch.int32))
 
 
-def test_without_the_comparison_each_call_takes_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_comparison_only_the_extension_remembers(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     monkeypatch.setattr(repeat, "make_comparison", lambda _: None)
     topk = Recorder("page_table")
     first, second = plain_call(topk.table), plain_call(topk.table)
     assert topk.launched(first)[8:] != topk.launched(second)[8:]
-    assert topk.memories.known == ()
+    assert len(topk.memories.known) == (way == "native")
+    assert topk.launches_from_python == (2 if way == "native" else 4)
 
 
 def _changes(table: CallTable) -> dict[str, dict[str, Any]]:

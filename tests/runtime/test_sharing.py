@@ -76,6 +76,7 @@ def _columns(rows: int, *widths: int) -> list[torch.Tensor]:
     return list(torch.zeros(rows, sum(widths), dtype=torch.int32).split(widths, 1))
 
 
+@pytest.mark.usefixtures("way")
 def test_columns_of_one_buffer_pass_and_take_the_short_way() -> None:
     topk = Recorder("dual")
     call = plain_call(topk.table)
@@ -89,6 +90,7 @@ def test_columns_of_one_buffer_pass_and_take_the_short_way() -> None:
             topk.call(**{**call, "out": moved[:, :8], "raw_out": raw_out})
 
 
+@pytest.mark.usefixtures("way")
 def test_one_tensor_twice_is_refused_the_first_time_and_later() -> None:
     topk = Recorder("dual")
     call = plain_call(topk.table)
@@ -101,6 +103,7 @@ def test_one_tensor_twice_is_refused_the_first_time_and_later() -> None:
         topk.call(**{**call, "workspace": call["scores"].view(torch.uint8).flatten()[:64]})
 
 
+@pytest.mark.usefixtures("way")
 def test_without_checks_nothing_is_tested() -> None:
     topk = Recorder("dual", checked=False)
     call = plain_call(topk.table)
