@@ -64,14 +64,14 @@ typedef struct {
 
 static PyTypeObject *CallerType, *MemoryType;
 
-// 1: read; 0: left out; -1: not for this way.
+// 1: read; 0: left out; -1: not for this way; -2: a plain tensor that nobody can read.
 static int read_tensor(const Caller *self, PyObject *object, Tensor *out) {
   if (object == Py_None) return 0;
   PyObject *type = (PyObject *)Py_TYPE(object);
   if (type != self->tensor && type != self->parameter) return -1;
   if (self->exchange->read(object, out) == 0) return 1;
   PyErr_Clear();
-  return -1;
+  return -2;
 }
 
 static int same_layout(const Tensor *a, const Tensor *b) {
@@ -165,7 +165,7 @@ static int again(const Caller *self, PyObject *known, PyObject *const *arguments
   }
   for (int i = 0; i < self->tensors; ++i) {
     int present = read_tensor(self, arguments[i], &read[i]);
-    if (present < 0) return -2;
+    if (present < 0) return present == -1 ? -2 : 0;
     at[i] = present ? (uint64_t)(uintptr_t)read[i].data + read[i].byte_offset : 0;
   }
   for (Py_ssize_t m = 0; m < memories; ++m) {

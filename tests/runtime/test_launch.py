@@ -15,7 +15,7 @@ from dsv4gen.runtime import driver, driver_backend
 from dsv4gen.runtime.platform import HostPlatform
 from tests.runtime.stubs import StubDriver
 
-pytestmark = pytest.mark.usefixtures("generated")
+pytestmark = pytest.mark.usefixtures("generated", "way")
 
 
 def test_params_stream_and_grid_arrive_byte_for_byte(cuda: StubDriver, host: HostPlatform) -> None:

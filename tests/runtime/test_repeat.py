@@ -138,6 +138,8 @@ def _changes(table: CallTable) -> dict[str, dict[str, Any]]:
         "rows": plain_call(table, rows=2),
         "k": plain_call(table, k=4),
         "row stride": {"scores": wide[:, :width]},
+        "fewer dimensions": {"scores": wide.view(rows * 2, width)[::2, 0][:rows].as_strided((rows,), (width,))},
+        "more dimensions": {"scores": torch.zeros(rows, width, 1)},
         "inner stride": {"scores": wide[:, ::2]},
         "dtype": {"seq_lens": torch.zeros(rows, dtype=torch.int64)},
         "sizes": {"seq_lens": torch.zeros(rows + 1, dtype=torch.int32)},
