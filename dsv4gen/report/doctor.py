@@ -25,7 +25,7 @@ def diagnose() -> list[Health]:
     from dsv4gen.toolchain import find_tools
 
     rows = [Health(tool.name, tool.found, tool.used_for, tool.remedy) for tool in find_tools()]
-    return [*rows, *(_module(*entry) for entry in _MODULES), _device()]
+    return [*rows, *(_module(*entry) for entry in _MODULES), _extension(), _device()]
 
 
 _MODULES = (
@@ -40,6 +40,16 @@ def _module(name: str, used_for: str, remedy: str) -> Health:
     from importlib.metadata import version
 
     return Health(name, version(name), used_for, remedy)
+
+
+def _extension() -> Health:
+    used_for = "host time of calls like an earlier one; the same without it, a microsecond later"
+    if importlib.util.find_spec("torch") is None:
+        return Health("extension", "", used_for, "install torch to use it")
+    from dsv4gen.runtime import native
+
+    found = native.find()
+    return Health("extension", native.NAME if found.module else "", used_for, found.reason)
 
 
 def _device() -> Health:

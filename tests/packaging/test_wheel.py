@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+import subprocess
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -14,8 +16,9 @@ import pytest
 from dsv4gen.emit.build import Request, make_trees
 from dsv4gen.emit.select import known_targets
 from tests.checkout import ROOT
-from tests.packaging.conftest import Installed
+from tests.packaging.conftest import Installed, hatchling
 from tests.specs import tree_bytes
+from tests.tools import need_extension
 
 
 def tracked(folder: str, suffix: str) -> set[str]:
@@ -27,7 +30,7 @@ def test_the_wheel_is_complete(installed: Installed) -> None:
     assert {f"dsv4gen/_data/templates/{name}" for name in tracked("templates", ".jinja")} <= names
     assert {f"dsv4gen/_data/specs/{name}" for name in tracked("specs", ".yaml")} <= names
     assert {f"dsv4gen/{name}" for name in tracked("dsv4gen", ".py") | tracked("dsv4gen", ".txt")} <= names
-    assert {f"dsv4gen/{name}" for name in tracked("dsv4gen", ".h") | tracked("dsv4gen", ".cpp")} <= names
+    assert {f"dsv4gen/{name}" for suffix in (".h", ".c", ".cpp") for name in tracked("dsv4gen", suffix)} <= names
     assert {f"dsv4gen/_data/generated/{target}/manifest.json" for target in known_targets()} <= names
 
 
@@ -38,6 +41,39 @@ def test_the_wheel_holds_nothing_else(installed: Installed) -> None:
     assert not [name for name in names if "stranger" in name or name.endswith(".pyc") or "test" in name.split("/")]
     for name in names:
         assert str(installed.folder).encode() not in wheel.read(name), name
+
+
+def test_the_wheel_carries_the_extension_and_says_so(installed: Installed) -> None:
+    need_extension(installed.folder)
+    wheel = zipfile.ZipFile(installed.wheel)
+    assert "dsv4gen/runtime/_native.abi3.so" in wheel.namelist()
+    assert re.search(r"-cp310-abi3-[a-z0-9_]+\.whl$", installed.wheel.name)
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/WHEEL"))
+    assert b"Root-Is-Purelib: false" in wheel.read(name)
+    assert _way_of_calls(installed.run("dsv4gen", "doctor", "--json")) == "_native.abi3.so"
+    done = installed.run("dsv4gen", "doctor", "--json", DSV4GEN_NATIVE="0")
+    assert _way_of_calls(done) == "DSV4GEN_NATIVE=0"
+
+
+def _way_of_calls(done: subprocess.CompletedProcess[str]) -> str:
+    """What doctor says of the extension: its file, or why it is not used."""
+    assert done.returncode == 0, done.stderr
+    (row,) = (row for row in json.loads(done.stdout) if row["name"] == "extension")
+    return str(row["found"] or row["remedy"])
+
+
+def test_without_a_compiler_the_wheel_is_pure_and_works(installed: Installed, tmp_path: Path) -> None:
+    (tree,) = (installed.folder / "tree").iterdir()
+    wheel = hatchling(tree, "wheel", tmp_path / "wheel", PATH=str(tmp_path), CC="")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    archive = zipfile.ZipFile(wheel)
+    assert not [name for name in archive.namelist() if name.endswith(".so")]
+    archive.extractall(tmp_path / "here")
+    words = ("-c", "import dsv4gen.cli; print(dsv4gen.__file__); dsv4gen.cli.main(['doctor', '--json'])")
+    done = installed.run("python", *words, cwd=tmp_path, PYTHONPATH=str(tmp_path / "here"))
+    first, rest = done.stdout.split("\n", 1)
+    assert Path(first).is_relative_to(tmp_path / "here"), done.stderr
+    assert "was not built" in next(row["remedy"] for row in json.loads(rest) if row["name"] == "extension")
 
 
 def test_both_distributions_carry_the_license(installed: Installed) -> None:
@@ -141,13 +177,18 @@ def test_without_any_compiler_or_toolkit_everything_but_compiling_works(installe
 
 
 def test_an_editable_install_carries_nothing_generated(tmp_path: Path) -> None:
-    """A checkout builds what is missing."""
+    """A checkout builds what is missing; only the extension is compiled, in place."""
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    hook = module.GenerateHook(str(ROOT), {}, None, None, str(tmp_path), "wheel")
+    place = tmp_path / "dsv4gen" / "runtime"
+    place.mkdir(parents=True)
+    (place / "native_calls.c").write_bytes((ROOT / "dsv4gen" / "runtime" / "native_calls.c").read_bytes())
+    hook = module.GenerateHook(str(tmp_path), {}, None, None, str(tmp_path), "wheel")
     build_data: dict[str, dict[str, str]] = {"force_include": {}}
     hook.initialize("editable", build_data)
     hook.finalize("editable", build_data, "")
     assert build_data == {"force_include": {}}
+    need_extension(tmp_path)
+    assert (tmp_path / module.EXTENSION).is_file()
