@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from dsv4gen.base import env, paths
 from dsv4gen.base.errors import SpecError
@@ -29,8 +29,7 @@ GROUP = "dsv4gen.specs"
 NONE = "none"
 
 
-@dataclass(frozen=True)
-class Extension:
+class Extension(NamedTuple):
     """One extension: who added it, in words for messages, and its folder."""
 
     origin: str

@@ -6,8 +6,7 @@ The table is what argument checks, the launch function, size functions, fakes an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 #: dtype -> torch dtypes a tensor may have; FP8 bytes may also come as plain bytes
 TORCH_DTYPES = {
@@ -33,8 +32,7 @@ ITEM_BYTES = {
 WORKSPACE_ALIGN = 16
 
 
-@dataclass(frozen=True)
-class TensorRule:
+class TensorRule(NamedTuple):
     """One tensor argument. `shape` holds expression trees; a stride is a number, a run-time stride or an axis.
 
     `in_place` names inputs that a written tensor may be itself.
@@ -61,8 +59,7 @@ class TensorRule:
         return self.role in ("out", "inout")
 
 
-@dataclass(frozen=True)
-class AxisRule:
+class AxisRule(NamedTuple):
     """One size. `source` says where its value comes from: `input` or `output` (a tensor's shape), `given` (the
     caller must say it), or `absent` (only tensors that these options leave out have it, so it is 0)."""
 
@@ -80,8 +77,7 @@ class AxisRule:
         return None
 
 
-@dataclass(frozen=True)
-class WorkspaceRule:
+class WorkspaceRule(NamedTuple):
     """Scratch memory: bytes as an expression tree, and the launch paths that use it; `dtype` is torch's name."""
 
     name: str
@@ -93,8 +89,7 @@ class WorkspaceRule:
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Launcher:
+class Launcher(NamedTuple):
     """Keywords of the function in a Triton module that launches an op: those it needs, and those with a default."""
 
     required: tuple[str, ...]
@@ -106,8 +101,7 @@ class Launcher:
         return frozenset((*self.required, *self.defaults))
 
 
-@dataclass(frozen=True)
-class CallTable:
+class CallTable(NamedTuple):
     """Everything a call of one op needs to know.
 
     `fields` are the members of the kernels' Params struct in order, `pointers` the byte offsets of its addresses.

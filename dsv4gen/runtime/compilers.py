@@ -11,8 +11,8 @@ import functools
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from dsv4gen.base.errors import CompileError, ToolMissing
 from dsv4gen.runtime import libraries, sources
@@ -20,8 +20,7 @@ from dsv4gen.runtime import libraries, sources
 _log = logging.getLogger("dsv4gen")
 
 
-@dataclass(frozen=True)
-class Dialect:
+class Dialect(NamedTuple):
     """How one vendor spells the calls and options."""
 
     kind: libraries.Kind

@@ -10,7 +10,7 @@ import ctypes
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dsv4gen.base.errors import DriverError, ToolMissing
 from dsv4gen.runtime import libraries
@@ -52,8 +52,7 @@ _ADVICE = {
 }
 
 
-@dataclass(frozen=True)
-class Names:
+class Names(NamedTuple):
     """How one vendor spells the calls."""
 
     kind: libraries.Kind

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _CONFIG = struct.Struct("<7I4xQQI4x")
 _ATTRIBUTE = struct.Struct("<I4x64s")
@@ -17,8 +17,7 @@ _PROGRAMMATIC_SERIALIZATION = 6
 Dim = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """One launch: grid and block in blocks and threads, cluster in blocks along x, dynamic shared memory in bytes."""
 
     grid: Dim

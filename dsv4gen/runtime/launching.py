@@ -10,8 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dsv4gen.base.errors import ArgumentError, CaptureError
 from dsv4gen.base.expression_json import evaluate_json
@@ -26,8 +25,7 @@ from dsv4gen.runtime.platform import Platform
 _log = logging.getLogger("dsv4gen")
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """What a call with known sizes on a known stream does: `launches` holds (configuration, function handle) pairs.
 
     A configuration is what the launch call takes: an address, or a tuple for drivers without the extended call.
@@ -58,8 +56,7 @@ class Prepared:
         )
 
 
-@dataclass(frozen=True)
-class LaunchCall:
+class LaunchCall(NamedTuple):
     """The driver's launch function in one form, `(configuration, function, parameters, None) -> status`; `function` is
     the C function itself."""
 

@@ -11,15 +11,14 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from dsv4gen.base.errors import ToolMissing
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """One library: how its file is named, and the plain names the system's loader may know."""
 
     name: str
@@ -50,8 +49,7 @@ HIP = Kind(
 )
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A library by path, or by the plain name the system's loader resolves; major version 0 when unknown."""
 
     name: str

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from dsv4gen.base.errors import UnknownName, did_you_mean
 from dsv4gen.runtime.backend import Backend, Function, Sizes
@@ -17,8 +16,7 @@ from dsv4gen.runtime.reference_backend import NAME as REFERENCE
 from dsv4gen.runtime.torch_ops import bind_op
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """How a family was asked for: the `target` argument's text, and whether calls are checked."""
 
     target: str = ""

@@ -14,9 +14,8 @@ import importlib.machinery
 import importlib.util
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dsv4gen.base import env
 from dsv4gen.runtime import repeat, sharing
@@ -58,8 +57,7 @@ class NativeCalls:
         return made
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """The extension, or why calls take the Python way."""
 
     module: Any

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from dsv4gen.base import env
 from dsv4gen.base.errors import CompileError, LoadError
@@ -19,8 +19,7 @@ _log = logging.getLogger("dsv4gen")
 _MACHINES = {"cuda": 190, "hip": 224}
 
 
-@dataclass(frozen=True)
-class CodeObject:
+class CodeObject(NamedTuple):
     """Machine code and where it came from: `prebuilt`, `cache` or `compiled`, after how many seconds."""
 
     binary: bytes
@@ -33,8 +32,7 @@ class CodeObject:
         return digest_bytes(self.binary)
 
 
-@dataclass(frozen=True)
-class KernelSource:
+class KernelSource(NamedTuple):
     """One family's source text for one architecture, and the ways to its machine code.
 
     `ahead` is False where the text has other choices than the file, so that nothing prebuilt can be its machine code.

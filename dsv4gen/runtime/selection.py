@@ -8,8 +8,8 @@ only, and tiles are proven to fit the target's shared memory, not that of its re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from dsv4gen.base import paths
 from dsv4gen.base.errors import DsvError, LoadError, ManifestError
@@ -17,8 +17,7 @@ from dsv4gen.base.manifest import FILE_NAME, Manifest, read_manifest
 from dsv4gen.base.target_id import TargetId, parse
 
 
-@dataclass(frozen=True)
-class Accepted:
+class Accepted(NamedTuple):
     """A folder that serves a device, and the architecture to compile its sources for."""
 
     target: str
@@ -30,8 +29,7 @@ class Accepted:
         return f"{self.target}: accepted, compiled for {self.arch}"
 
 
-@dataclass(frozen=True)
-class Rejected:
+class Rejected(NamedTuple):
     """A folder that does not serve a device, and why."""
 
     target: str

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dsv4gen.base.errors import CompileError, ManifestError, Place
 
@@ -21,8 +20,7 @@ _MESSAGE = re.compile(r"^[^\s():]+(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:fatal |catas
 _SHOWN = 5
 
 
-@dataclass(frozen=True)
-class Slice:
+class Slice(NamedTuple):
     """Source text that holds only the wanted entries; `lines[i]` is the whole file's line behind line i + 1."""
 
     name: str
@@ -64,8 +62,10 @@ def _pieces(name: str, text: str, symbols: Iterable[str]) -> Iterator[tuple[str,
         raise ManifestError(f"{name} has no kernel {', '.join(missing)}", remedy="run: dsv4gen build")
     starts = [mark.start() for mark in marks]
     yield text[: starts[0]], 1, True
+    line = 1 + text.count("\n", 0, starts[0])
     for mark, start, end in zip(marks, starts, [*starts[1:], len(text)], strict=True):
-        yield text[start:end], text.count("\n", 0, start) + 1, mark[1] in wanted
+        yield text[start:end], line, mark[1] in wanted
+        line += text.count("\n", start, end)
 
 
 def compile_error(source: Slice, log: str, what: str, folder: Path) -> CompileError:

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,8 +193,8 @@ def test_tensors_inside_of_a_transform_are_left_to_the_long_way(monkeypatch: pyt
 @pytest.mark.parametrize("in_place", [True, False])
 def test_only_the_tensor_itself_or_a_distance_that_passed_is_in_place(in_place: bool) -> None:
     plain = make_table("demo", synthetic.demo_family(), "run", {"mode": "plain"})
-    rules = [replace(rule, in_place=("data",) if in_place and rule.role == "out" else ()) for rule in plain.tensors]
-    table = replace(plain, tensors=tuple(rules))
+    rules = [rule._replace(in_place=("data",) if in_place and rule.role == "out" else ()) for rule in plain.tensors]
+    table = plain._replace(tensors=tuple(rules))
     data, out = torch.zeros(8, 8), torch.zeros(8, 8)
 
     def again(passed: set[tuple[int, int]], *tensors: Any) -> bool | None:
