@@ -151,7 +151,7 @@ static int launch_all(const Caller *self, const Memory *memory, const uint64_t *
   return 0;
 }
 
-// 1: launched; 0: no memory fits, or an address is wrong; -1: an error of the launch; -2: not for this way.
+// 1: launched; 0: no memory fits, or an address is wrong; -1: an error to raise; -2: not for this way.
 static int again(const Caller *self, PyObject *known, PyObject *const *arguments) {
   Tensor read[TENSORS_MAX];
   uint64_t at[TENSORS_MAX];
@@ -160,6 +160,7 @@ static int again(const Caller *self, PyObject *known, PyObject *const *arguments
   void *stream;
   if (!memories) return -2;
   if (read_place(self, known, &index, &stream)) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;  // an interrupt is nobody's to swallow
     PyErr_Clear();
     return -2;
   }

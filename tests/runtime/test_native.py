@@ -297,6 +297,27 @@ def test_another_device_of_the_thread_is_another_call() -> None:
     assert calls.again(*tensors, *numbers) is None, "a device that cannot be told fits"
 
 
+def test_an_interrupt_is_passed_on_and_an_error_left_to_the_text() -> None:
+    topk = Recorder("indices")
+    call = plain_call(topk.table)
+    errors = [KeyboardInterrupt(), RuntimeError("no stream now")]
+
+    def stream(_: int) -> int:
+        raise errors[0]
+
+    calls = native.make_calls(topk.table, LAUNCH(lambda *_: 0), True, True, stream, None, lambda *_: None)
+    assert calls is not None
+    tensors, numbers = [call.get(name) for name in topk.table.memory], (None,) * len(topk.table.numbers)
+    spans = [0] * len(tensors) + [0, 0]
+    twin = calls.make(tensors, numbers, -1, (0, (), bytes(topk.table.size), None, *spans, frozenset()))
+    assert twin is not None
+    calls.know((twin,))
+    with pytest.raises(KeyboardInterrupt):
+        calls.again(*tensors, *numbers)
+    del errors[0]
+    assert calls.again(*tensors, *numbers) is None
+
+
 # ---- what it hands to the driver
 
 
