@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 import dsv4gen
+from dsv4gen.runtime import native
 
 ROOT = Path(__file__).resolve().parents[2]
 Way = Callable[[], Any]
@@ -106,8 +107,9 @@ def eight_cold_ranks() -> dict[str, float]:
 
 def host_costs() -> dict[str, float]:
     """Microseconds of host time per call on rows so short that the kernel is never the limit; where $TOPK_PEER names a
-    compiled module of sglang's top-k v2, that in turn with ours, and ratios to it."""
-    found = {}
+    compiled module of sglang's top-k v2, that in turn with ours, and ratios to it. The first line says whether the
+    extension is used."""
+    found = {"extension used": float(native.find().module is not None)}
     for batch, width in ((1, 1024), (64, 4096)):
         tensors = short_rows(batch, width)
         costs = per_call({**ways_to_call(*tensors), **torch_costs(tensors[-1])})
