@@ -26,7 +26,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from dsv4gen.base import paths
 
@@ -38,7 +37,8 @@ _RETRIES = 2
 _log = logging.getLogger("dsv4gen")
 
 
-class Key(NamedTuple):
+@dataclass(frozen=True)
+class Key:
     """What a code object is made from: everything but the compiler, whose identity is part of the file's name."""
 
     source: str
