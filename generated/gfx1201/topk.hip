@@ -714,28 +714,21 @@ DSV4_DEVICE float score_at(const Batch<kThreads, kVectors>& batch, u32 i) {
   return part == 0 ? vector.x : part == 1 ? vector.y : part == 2 ? vector.z : vector.w;
 }
 
-// The same for an `i` that the compiler does not know: registers have no addresses. Halves are chosen by the bits of `i`.
+// The same for an `i` that the compiler does not know: registers have no addresses. Halves are chosen by the bits of `i`;
+// both are read before the choice, which a compiler would else make between addresses.
 template <class Held>
-DSV4_DEVICE float pick_halved(const Held& batch, u32 i) {
+DSV4_DEVICE float pick_score(const Held& batch, u32 i) {
   float left[Held::kScores];
 #pragma unroll
   for (u32 j = 0; j < Held::kScores; ++j) left[j] = score_at(batch, j);
 #pragma unroll
   for (u32 bit = 1; bit < Held::kScores; bit *= 2)
 #pragma unroll
-    for (u32 j = 0; j < Held::kScores; j += 2 * bit) left[j] = (i & bit) != 0 ? left[j + bit] : left[j];
+    for (u32 j = 0; j < Held::kScores; j += 2 * bit) {
+      const float low = left[j], high = left[j + bit];
+      left[j] = (i & bit) != 0 ? high : low;
+    }
   return left[0];
-}
-
-// Of many scores one by one: where lane masks are scalar registers, halves of many cost hundreds of them.
-template <class Held>
-DSV4_DEVICE float pick_score(const Held& batch, u32 i) {
-  if constexpr (Held::kScores <= 8) return pick_halved(batch, i);
-  float score = score_at(batch, 0);
-#pragma unroll
-  for (u32 j = 1; j < Held::kScores; ++j)
-    if (j == i) score = score_at(batch, j);
-  return score;
 }
 
 template <u32 kThreads, u32 kVectors>
@@ -2001,7 +1994,7 @@ DSV4_DEVICE void stage_entries(SharedSelect<Tile>& shared, const ShortRow<Tile::
 #pragma unroll
     for (u32 vector = 1; vector < kVectors; ++vector)
       if (i / kVector == vector) entry = entries[vector];
-    shared.stage.tie_keys[slot] = ordered(float_bits(pick_halved(row, i)));
+    shared.stage.tie_keys[slot] = ordered(float_bits(pick_score(row, i)));
     shared.stage.tie_positions[slot] = position_at(row, i);
     shared.fine[slot] = entry + i % kVector;
   }
