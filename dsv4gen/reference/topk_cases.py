@@ -95,7 +95,7 @@ class Problem:
 
     Attributes:
         rows: what the op takes: scores with any row stride and alignment, seq_lens strided, and the mode's tensors.
-        out, raw_out: int32 [2, k] between guard words; raw_out in mode `dual` only.
+        out, raw_out: int32 [rows, k] between guard words; raw_out in mode `dual` only.
     """
 
     case: Case
@@ -106,7 +106,7 @@ class Problem:
 
     @property
     def scores(self) -> Tensor:
-        """float32 [2, width]."""
+        """float32 [rows, width]."""
         return self.rows.scores
 
     def values(self) -> dict[str, Tensor | int]:
@@ -236,30 +236,36 @@ def few_option_cases(kernel: str) -> list[Case]:
     ]
 
 
-def build_problem(case: Case) -> Problem:
-    """Tensors for a case; the same for the same case."""
+def build_problem(case: Case, count: int = _ROWS, tail_columns: int = _TAIL_COLUMNS) -> Problem:
+    """Tensors for a case; the same for the same case.
+
+    Args:
+        count: rows, one or two; the second is a third as long.
+        tail_columns: between a row's end and that of the tensor.
+    """
     windowed = case.mode in WINDOWED
     first = (case.start or 0) if windowed else 0
-    starts, lengths = (first, first + 2 if windowed and case.start else first), (case.length, case.length // 3)
-    width = max(starts) + case.length + _TAIL_COLUMNS
-    scores = poisoned((_ROWS, width), _DTYPES[case.score_dtype], row_padding=-width % 4 + 1, offset=case.head).tensor
+    starts = (first, first + 2 if windowed and case.start else first)[:count]
+    lengths = (case.length, case.length // 3)[:count]
+    width = max(starts) + case.length + tail_columns
+    scores = poisoned((count, width), _DTYPES[case.score_dtype], row_padding=-width % 4 + 1, offset=case.head).tensor
     scores.fill_(TAILS[case.tail])
     for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
         scores[row, start : start + length] = make_scores(case.scores, length, case.k, case.length + row)
-    seq_lens = torch.full((_ROWS, case.seq_stride), _UNWRITTEN, dtype=torch.int32)[:, 0]
+    seq_lens = torch.full((count, case.seq_stride), _UNWRITTEN, dtype=torch.int32)[:, 0]
     seq_lens.copy_(torch.tensor(lengths))
     rows = Rows(
         scores,
         seq_lens,
         case.mode,
-        page_table=_page_table(case, width - max(starts)) if case.mode in PAGED else None,
+        page_table=_page_table(case, width - max(starts), count) if case.mode in PAGED else None,
         page_bits=case.page_bits if case.mode in PAGED else 0,
         row_starts=_words(starts) if windowed and case.start is not None else None,
-        out_offsets=_words(_OFFSETS) if case.mode == "ragged" else None,
-        row_to_batch=_words(_ROW_TO_BATCH) if case.mode == "packed" and case.mapped else None,
+        out_offsets=_words(_OFFSETS[:count]) if case.mode == "ragged" else None,
+        row_to_batch=_words(_ROW_TO_BATCH[:count]) if case.mode == "packed" and case.mapped else None,
     )
-    raw = _output(case.k) if case.mode == "dual" else None
-    return Problem(case, rows, _output(case.k), raw, bits_of(scores))
+    raw = _output(case.k, count) if case.mode == "dual" else None
+    return Problem(case, rows, _output(case.k, count), raw, bits_of(scores))
 
 
 @dataclass(frozen=True)
@@ -297,8 +303,9 @@ class Call:
 
     def fresh(self) -> Call:
         """The same call with poisoned outputs."""
-        raw = None if self.problem.raw_out is None else _output(self.case.k)
-        return Call(self.case, replace(self.problem, out=_output(self.case.k), raw_out=raw))
+        rows = len(self.problem.rows)
+        raw = None if self.problem.raw_out is None else _output(self.case.k, rows)
+        return Call(self.case, replace(self.problem, out=_output(self.case.k, rows), raw_out=raw))
 
     def check(self) -> None:
         """Judge what was written.
@@ -310,7 +317,7 @@ class Call:
 
 
 def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str]) -> Call:
-    """One call with normal scores: `batch` rows are run as two, the second a third as long.
+    """One row of exactly this width, with normal scores unless `scores` says otherwise; it stands for all of a batch.
 
     Raises:
         ArgumentError: an op, size or option that top-k does not have.
@@ -334,7 +341,7 @@ def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str]) ->
         score_dtype=options.get("score_dtype", "f32"),
         rules=topk.Rules(**{name: choice for name, choice in options.items() if name in topk.CHOICES}),
     )
-    return Call(case, build_problem(case))
+    return Call(case, build_problem(case, count=1, tail_columns=0))
 
 
 def verification_cases(*, full: bool) -> Iterator[Call]:
@@ -368,10 +375,10 @@ def _length(text: str, k: int) -> int:
     return k + int(text[1:] or 0) if text.startswith("k") else int(text)
 
 
-def _page_table(case: Case, columns: int) -> Tensor:
+def _page_table(case: Case, columns: int, rows: int) -> Tensor:
     """Distinct pages in random order, rows padded with garbage."""
     generator = torch.Generator().manual_seed(case.length * 31 + case.k)
-    count = _TABLES if case.mode == "packed" else _ROWS
+    count = _TABLES if case.mode == "packed" else rows
     pages = -(-columns // (1 << case.page_bits))
     table = torch.full((count, pages + _GUARD), _UNWRITTEN, dtype=torch.int32)
     for row in range(count):
@@ -383,5 +390,5 @@ def _words(values: Sequence[int]) -> Tensor:
     return torch.tensor(values, dtype=torch.int32)
 
 
-def _output(k: int) -> Poisoned:
-    return poisoned((_ROWS, k), torch.int32, row_padding=_GUARD)
+def _output(k: int, rows: int) -> Poisoned:
+    return poisoned((rows, k), torch.int32, row_padding=_GUARD)

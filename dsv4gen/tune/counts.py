@@ -82,5 +82,5 @@ def executed(plan: FamilyPlan, record: TargetRecord, cell: Cell, cases: object) 
     """
     case = cases.shape_case(cell.op, cell.shape, cell.options)  # type: ignore[attr-defined]
     oracle = AmdgcnFamily(plan, record)
-    oracle.run(case)
+    oracle.run(case, like=cell.shape)
     return sum(result.instructions for _, result in oracle.results)

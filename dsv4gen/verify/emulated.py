@@ -112,13 +112,14 @@ def emulate_shape(
     oracle = AmdgcnFamily(plan, record)
     problem = ""
     try:
-        oracle.run(case, order=order)
+        oracle.run(case, order=order, like=shape)
     except (VerifyError, EmulationError) as error:
         problem = str(error)
     launches = tuple(
         LaunchCounts(x.symbol, x.grid, x.block, r.instructions, r.counters, r.seconds) for x, r in oracle.results
     )
-    return Emulation(family, record.device, case.name, launches, problem)
+    stands_for = f"; paths and tiles of batch={shape['batch']}" if shape.get("batch", 1) > 1 else ""
+    return Emulation(family, record.device, case.name + stands_for, launches, problem)
 
 
 def emulate_triton(

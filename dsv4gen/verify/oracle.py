@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from dsv4gen.base.errors import LoadError, VerifyError
@@ -22,6 +23,7 @@ from dsv4gen.runtime.dispatch import Decision, PlannedLaunch, complete_options, 
 from dsv4gen.runtime.read_table import make_table
 from dsv4gen.verify.spaces import Spaces
 
+NO_SIZES: Mapping[str, int] = MappingProxyType({})
 #: what a running device would say of itself: compute units, and XCDs with a cache each
 DEVICE = {"units": 64, "xcds": 4}
 
@@ -67,13 +69,22 @@ class FamilyOracle(ABC):
             EmulationError: the kernel misbehaved.
         """
 
-    def run(self, case: Case, *, variant: str = "", order: str = "ascending", every_tile: bool = False) -> Call:
+    def run(
+        self,
+        case: Case,
+        *,
+        variant: str = "",
+        order: str = "ascending",
+        every_tile: bool = False,
+        like: Mapping[str, int] = NO_SIZES,
+    ) -> Call:
         """Execute a case and judge it.
 
         Args:
             variant: value of the family's flag; the platform's default when empty.
             order: of lanes, waves and blocks.
             every_tile: after what dispatch chooses, run every other path that is right for the shape, and every tile.
+            like: sizes of a larger call that this one stands for: paths and tiles are those of that one.
 
         Raises:
             VerifyError: wrong results.
@@ -84,7 +95,8 @@ class FamilyOracle(ABC):
         table = make_table(self.plan.family, self.entry, case.op, options)
         bound = check(table, case.arguments, on_cuda=False)
         shape = {**DEVICE, **bound.sizes}
-        ways = list(self._ways(case, shape, options, variant, every_tile))
+        asked = {name: size for name, size in like.items() if name in shape}
+        ways = list(self._ways(case, shape, options, variant, every_tile, asked))
         for number, way in enumerate(ways):
             current = case if number == 0 else case.fresh()
             self._call(way, table, current, {**shape, **bound.strides}, order)
@@ -104,7 +116,13 @@ class FamilyOracle(ABC):
         spaces.check(f"{case.name}, path {way.path}")
 
     def _ways(
-        self, case: Case, shape: Mapping[str, int], options: Mapping[str, str], variant: str, every: bool
+        self,
+        case: Case,
+        shape: Mapping[str, int],
+        options: Mapping[str, str],
+        variant: str,
+        every: bool,
+        like: Mapping[str, int],
     ) -> Iterator[Way]:
         """What dispatch launches; with `every`, then each other path that is right for the shape, and each tile."""
         op = case.op
@@ -113,13 +131,14 @@ class FamilyOracle(ABC):
         while True:
             try:
                 decision = decide(
-                    self.plan.family, self.entry, self.plan.target.name, op, shape, options, flag, disabled=done
+                    self.plan.family, self.entry, self.plan.target.name, op, {**shape, **like}, options, flag, done
                 )
             except LoadError:
                 if not done:
                     raise
                 return
-            yield Way(decision.path, decision.launches)
+            launches = decision.launches if not like else self._resized(op, decision, {**shape, **options})
+            yield Way(decision.path, launches)
             if not every:
                 return
             for launches in self._other_tiles(case, decision, {**shape, **options}):
@@ -143,6 +162,16 @@ class FamilyOracle(ABC):
                 other = self._with_instance(launch, chosen[position], instance, names)
                 if {path for _, path in self._row_paths([other], names, case)} <= set(instance.row_paths):
                     yield (*chosen[:position], other, *chosen[position + 1 :])
+
+    def _resized(self, op: str, decision: Decision, names: Mapping[str, Any]) -> tuple[PlannedLaunch, ...]:
+        """The decision's launches with grids of other sizes."""
+        path = next(path for path in self.plan.op(op).launch_paths if path.name == decision.path)
+        resized = []
+        for launch, chosen in zip(path.launches, decision.launches, strict=True):
+            instances = self.plan.kernel(launch.kernel).instances
+            instance = next(one for one in instances if one.symbol == chosen.symbol)
+            resized.append(self._with_instance(launch, chosen, instance, names))
+        return tuple(resized)
 
     def _with_instance(
         self, launch: Launch, chosen: PlannedLaunch, instance: Instance, names: Mapping[str, Any]

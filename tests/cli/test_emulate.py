@@ -32,6 +32,24 @@ def test_topk_is_right_and_counted(target: str) -> None:
     assert launch["counters"]["lds_atomics"] > 0
 
 
+@pytest.mark.parametrize(
+    ("words", "symbol"),
+    [
+        ("batch=8192 width=4096 k=512", "topk_short4_page_table_t256"),
+        ("batch=1 width=4096 k=512", "topk_short2_page_table_t512"),
+        ("batch=1 width=4097 k=512", "topk_short2_page_table_t1024"),
+        ("batch=8192 width=17920 k=1024", "topk_page_table_t256"),
+    ],
+)
+def test_a_row_stands_for_the_batch_that_was_asked_for(words: str, symbol: str) -> None:
+    """Its tile is the batch's, and the buffer is no wider than the row."""
+    done = emulate("topk", "--target", "gfx950", *words.split(), "--json")
+    assert done.exit_code == 0, done.output
+    outcome = json.loads(done.stdout)
+    assert [(launch["symbol"], launch["grid"]) for launch in outcome["launches"]] == [(symbol, [1, 1, 1])]
+    assert ("tiles of batch=8192" in outcome["case"]) == ("8192" in words)
+
+
 def test_a_planted_defect_is_reported_with_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     real = AmdgcnFamily.__init__
     monkeypatch.setattr(
