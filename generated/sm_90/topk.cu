@@ -178,7 +178,7 @@ DSV4_DEVICE void remote_store(u32& local, u32 rank, u32 value) {
 //            until they fit or are all equal. Shared memory is a cache, never a bound.
 //   collect  scores above the cut win; tied ones are staged, or win too where all of them or any of them may.
 //   resolve  the best of the staged ones, ranked by key, then by lower position.
-//   write    winners to positions, through the page table, or both.
+//   write    winners to positions, through the page table, or both. Where few are tied, whoever ranks one writes it.
 //
 // Rows that fit into registers are read once: short ones, which the host knows to fit, by kernels of their own. Long
 // ones are read once as well where shared memory has room for candidates, which a sample of the row proposes. What is
@@ -2109,7 +2109,7 @@ DSV4_DEVICE void revisit(ShortSource<Tile>& source, Pass& pass) { take<false>(pa
 // -- entries: pages are looked up before the row is counted, and what is staged is what slots get
 //
 // So no barrier and no load of the page table stand between the ranking and the end: winners above the cut are written
-// as they were staged, and each tied one by the warp that ranks it. Scores of a vector share a page.
+// as they were staged, and each tied one by the warp or the thread that ranks it. Scores of a vector share a page.
 
 template <Mode kMode, class Tile>
 DSV4_DEVICE bool has_entries(const Output<kMode>& output) {
@@ -2143,9 +2143,10 @@ DSV4_DEVICE void entries_of(u32 (&entries)[kVectors], const Pages<kVectors>& pag
 #pragma unroll
   for (u32 i = 0; i < kVectors; ++i) {
     const u32 position = position_at(row, i * kVector);
-    const u32 mask = is_paged(kMode) ? (1u << output.page_bits) - 1 : ~0u;
-    entries[i] = pages.numbers[i] << output.page_bits | (position & mask);
-    if constexpr (!is_paged(kMode)) entries[i] = position + output.offset;
+    if constexpr (is_paged(kMode))
+      entries[i] = pages.numbers[i] << output.page_bits | (position & ((1u << output.page_bits) - 1));
+    else
+      entries[i] = position + output.offset;
   }
 }
 
