@@ -1481,9 +1481,9 @@ DSV4_DEVICE void finish_row(const Params& params, u32 number, u32 length, Source
   Collect<Tile> pass = collector(shared, cut, k, bounded, bound);
   visit<Direction::backward>(source, pass);
   block_barrier();
-  if (kSorted == Sorted::none && !settled(cut, k) && cut.tied <= kFewTied) {
-    write_ranked(output_of<kMode>(params, number), cut, k, shared);
-    return write_positions<kMode, Tile::kThreads>(params, number, 0, cut.above, shared.stage.winners, 0);
+  if (kSorted == Sorted::none && !settled(shared.cut, k) && shared.cut.tied <= kFewTied) {
+    write_ranked(output_of<kMode>(params, number), shared.cut, k, shared);
+    return write_positions<kMode, Tile::kThreads>(params, number, 0, shared.cut.above, shared.stage.winners, 0);
   }
   resolve(shared.cut, k, shared);
   if constexpr (kSorted == Sorted::index) sort_winners(shared, length, k);

@@ -29,8 +29,8 @@ def _spilling(text: str, record: TargetRecord, *, symbols: Sequence[str], **_: o
 
 @pytest.mark.parametrize("target", known_targets())
 def test_what_topk_may_spill(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where waves have 64 lanes, rows of one block; on NVIDIA clusters and such rows, but where they were tuned of rows
-    of one block only those that are windows. Nothing else."""
+    """Where waves have 64 lanes, rows of one block; on NVIDIA clusters and such rows, but no short ones where they were
+    tuned. Nothing else."""
     monkeypatch.setattr("dsv4gen.verify.compiled.compile_source", _spilling)
     specs = load_specs(paths.specs())
     record = resolve_target(specs, target)
@@ -48,8 +48,7 @@ def _may_spill(symbol: str, record: TargetRecord) -> bool:
     if record.wave.launch == 64:
         return kind in ("short", "select")
     tuned = record.name == "sm_90"
-    windows = "_packed_" in symbol or "_ragged_" in symbol
-    one_block = (kind in ("short", "select") and not tuned) or (kind == "select" and windows)
+    one_block = kind == "select" or (kind == "short" and not tuned)
     return record.detect.api == "cuda" and (kind == "cluster" or one_block)
 
 
