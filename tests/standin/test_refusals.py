@@ -20,6 +20,9 @@ from tests.standin.calls import plant, topk_call
 ROOT = Path(__file__).parents[2]
 TEMPLATE = "templates/hip_cuda/topk.cu.jinja"
 _PAGE = "load_scalar(output.table + (static_cast<u32>(position) >> output.page_bits))"
+#: how short rows look their pages up, and where
+_SHORT_TEMPLATE = "templates/hip_cuda/topk_short.cu.jinja"
+_SHORT_PAGE = "load_scalar(output.table + (inside >> output.page_bits))"
 _WAVE_SUM = "if (warp_lane() == 0) warp_totals[warp_id()] = total;\n  block_barrier();"
 
 
@@ -37,7 +40,7 @@ def test_wrong_arguments_launch_nothing(cache: Path) -> None:
 def test_out_of_bounds_is_a_launch_failure_with_tensor_and_line(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant(built, tmp_path / "bad", "gfx950", _PAGE, "load_scalar(output.table + position)")
+    plant(built, tmp_path / "bad", "gfx950", _SHORT_PAGE, "load_scalar(output.table + inside)")
     monkeypatch.setenv("DSV4GEN_GENERATED_DIR", str(tmp_path / "bad"))
     with amd("gfx950") as here:
         topk = dsv4gen.load("topk", cache_dir=tmp_path / "cache")
@@ -50,8 +53,8 @@ def test_out_of_bounds_is_a_launch_failure_with_tensor_and_line(
     failure = "hipErrorLaunchFailure (719): topk_short2_page_table_t512: global access out of"
     assert f"launching topk.select: {failure}" in text
     assert re.search(r"\d+ bytes past the end of page_table \(\d+ bytes\)", text)
-    line = _line_of(tmp_path / "bad" / "gfx950" / "topk.hip", "load_scalar(output.table + position)")
-    assert f"topk.hip:{line} = {TEMPLATE}:{_line_of(ROOT / TEMPLATE, _PAGE)}" in text
+    line = _line_of(tmp_path / "bad" / "gfx950" / "topk.hip", "load_scalar(output.table + inside)")
+    assert f"topk.hip:{line} = {_SHORT_TEMPLATE}:{_line_of(ROOT / _SHORT_TEMPLATE, _SHORT_PAGE)}" in text
     # The entry's own line, which the slice that was compiled has elsewhere than the whole file.
     assert f"= {TEMPLATE}:{_line_of(ROOT / TEMPLATE, 'select_short_row<Mode::')}" in text
 
