@@ -74,6 +74,15 @@ DSV4_DEVICE u32 warp_sum(u32 value) {
   for (u32 mask = kWarp / 2; mask != 0; mask /= 2) value += shuffle_xor(value, mask);
   return value;
 }
+DSV4_DEVICE u32 warp_min(u32 value) {
+#pragma unroll
+  for (u32 mask = kWarp / 2; mask != 0; mask /= 2) {
+    const u32 other = shuffle_xor(value, mask);
+    value = other < value ? other : value;
+  }
+  return value;
+}
+DSV4_DEVICE u32 warp_max(u32 value) { return ~warp_min(~value); }
 
 // -- bits
 DSV4_DEVICE u32 popcount(u32 value) { return __builtin_popcount(value); }
@@ -194,8 +203,8 @@ constexpr Sorted kSorted = Sorted::none;  // ---- choice: sorted ----
 constexpr u32 kVector = 4u;  // scores per load
 constexpr u32 kMaxK = 2048u;
 constexpr u32 kRankLimit = 128u;  // tied scores compared pair by pair
+constexpr u32 kFewTied = kRankLimit / 2;  // tied scores of which a thread compares its own with all others
 constexpr u32 kFineBins = 256u;  // histogram that narrows staged scores
-constexpr u32 kFewTied = kRankLimit / 2;  // tied scores that a thread compares its own with
 constexpr u32 kFullWarp = 0xffffffffu;
 constexpr u32 kKeyBits = 32;
 constexpr i32 kNothing = -1;  // output past min(k, seq_len)
@@ -295,11 +304,16 @@ struct alignas(16) SharedSelect : Areas<Tile, (Tile::kBlocks > 1)> {
   u32 warp_totals[kWarp];
   Cut cut;
   u32 taken[2];  // winners, and tied scores
+  u32 placed[2];  // the same when staged scores are placed again
 };
+
+// Tied scores that are ranked by comparing all pairs: a thread has no more than one.
+template <class Tile>
+constexpr u32 kRanked = kRankLimit < Tile::kThreads ? kRankLimit : Tile::kThreads;
 
 // Tied scores that may be left when a row is collected: what can be staged, or ranked by position as well.
 template <class Tile>
-constexpr u32 kMostTied = kTieBreak == TieBreak::none ? Tile::kTieCapacity : kRankLimit;
+constexpr u32 kMostTied = kTieBreak == TieBreak::none ? Tile::kTieCapacity : kRanked<Tile>;
 
 // Any tied score may win, or every one does: nothing is left to rank.
 DSV4_DEVICE bool settled(const Cut& cut, u32 k) { return cut.span == 1 || cut.above + cut.tied == k; }
@@ -701,6 +715,7 @@ struct Batch {
   static constexpr u32 kScores = vectors * kVector;
   static constexpr u32 kAll = 0xffffffffu >> (32 - kScores);  // a bit for each
   static constexpr bool kDense = false;  // whether most of them win
+  static constexpr bool kRow = false;    // whether they are all of a row that the thread has
   Float4 scores[vectors];
   u32 first_position;  // of scores[0]
   u32 position;        // of scores[i], less i times the block's stride, for the other vectors
@@ -793,7 +808,7 @@ DSV4_DEVICE u32 word_of(const CountCoarse<Tile>&, float score, bool valid) {
 
 template <class Tile>
 DSV4_DEVICE u32 word_of(const CountFine<Tile>& pass, float score, bool valid) {
-  const u32 key = exact_key(score);
+  const u32 key = ordered(float_bits(score));  // several keys are tied, so neither zero nor NaN is
   const bool counted = valid && key - pass.grid.low < pass.grid.span;
   return counted ? fine_bin(pass.grid, key) : Tile::kBins + warp_lane();
 }
@@ -813,19 +828,35 @@ DSV4_DEVICE bool count_plateau(const Pass& pass, const Held& batch) {
   return true;
 }
 
+// Whether the scores are a plateau.
 template <bool kWhole, class Pass, class Held>
-DSV4_DEVICE void count(const Pass& pass, const Held& batch) {
-  if (count_plateau<kWhole>(pass, batch)) return;
+DSV4_DEVICE bool count(const Pass& pass, const Held& batch) {
+  if (count_plateau<kWhole>(pass, batch)) return true;
 #pragma unroll
   for (u32 i = 0; i < Held::kScores; ++i) {
     const bool valid = kWhole || valid_among<kWhole>(batch, 1u << i) != 0;
     shared_increment(pass.shared.histogram[word_of(pass, score_at(batch, i), valid)]);
   }
+  return false;
+}
+
+// Before a row is counted: no warp has found a plateau.
+template <class Tile>
+DSV4_DEVICE void forget_plateau(SharedSelect<Tile>& shared) {
+  if (thread_id() < kWarp) shared.fine[thread_id()] = kNanKey;
+}
+
+// Leaves for `tighten` the key that all scores of the warp have.
+template <class Tile, class Held>
+DSV4_DEVICE void note_plateau(SharedSelect<Tile>& shared, const Held& batch) {
+  if (warp_lane() == 0) shared.fine[warp_id()] = ordered(float_bits(score_at(batch, 0)));
 }
 
 template <bool kWhole, class Tile, class Held>
 DSV4_DEVICE void take(CountCoarse<Tile>& pass, const Held& batch) {
-  count<kWhole>(pass, batch);
+  const bool plateau = count<kWhole>(pass, batch);
+  if constexpr (Held::kRow)
+    if (plateau) note_plateau(pass.shared, batch);
   u32 zeros = 0;
 #pragma unroll
   for (u32 i = 0; i < Held::kScores; ++i)
@@ -836,6 +867,33 @@ DSV4_DEVICE void take(CountCoarse<Tile>& pass, const Held& batch) {
 template <bool kWhole, class Tile, class Held>
 DSV4_DEVICE void take(CountFine<Tile>& pass, const Held& batch) {
   count<kWhole>(pass, batch);
+}
+
+// Lowest and highest key among tied scores; of none where the lowest is above the highest.
+struct Extent {
+  u32 lowest, highest;
+};
+
+// Those of a warp that is only partly inside the row, and so was not counted as a plateau. No score reaches a ceiling of
+// NaN.
+template <class Tile>
+struct FindExtent {
+  float floor, ceiling;
+  float lowest, highest;  // so far
+  bool partial;
+};
+
+template <bool kWhole, class Tile, class Held>
+DSV4_DEVICE void take(FindExtent<Tile>& pass, const Held& batch) {
+  pass.partial = warp_ballot(valid_among<kWhole>(batch, Held::kAll) == Held::kAll) != kFullWarp;
+  if (!pass.partial) return;
+#pragma unroll
+  for (u32 i = 0; i < Held::kScores; ++i) {
+    const float score = score_at(batch, i);
+    const bool tied = score >= pass.floor && !(score >= pass.ceiling) && valid_among<kWhole>(batch, 1u << i) != 0;
+    pass.lowest = tied && score < pass.lowest ? score : pass.lowest;
+    pass.highest = tied && score > pass.highest ? score : pass.highest;
+  }
 }
 
 // Counts the places of scores with one key. Neighbours mostly share a bin, so a thread adds them up.
@@ -1052,9 +1110,14 @@ constexpr u32 kMostVectors = 8u;
 template <class Tile>
 using RegisterRow = Batch<Tile::kThreads, kMostVectors>;
 
+template <u32 kThreads, u32 kVectors>
+struct RowBatch : Batch<kThreads, kVectors> {
+  static constexpr bool kRow = true;
+};
+
 template <u32 kVectors, u32 kThreads, u32 kOfVectors>
-DSV4_DEVICE Batch<kThreads, kVectors> leading(const Batch<kThreads, kOfVectors>& whole) {
-  Batch<kThreads, kVectors> part{ {}, whole.first_position, whole.position, whole.valid};
+DSV4_DEVICE RowBatch<kThreads, kVectors> leading(const Batch<kThreads, kOfVectors>& whole) {
+  RowBatch<kThreads, kVectors> part{ { {}, whole.first_position, whole.position, whole.valid} };
 #pragma unroll
   for (u32 i = 0; i < kVectors; ++i) part.scores[i] = whole.scores[i];
   return part;
@@ -1164,6 +1227,9 @@ DSV4_DEVICE void visit(RowSource<Tile>& source, Pass& pass) {
   source.whole = {};  // so that nobody keeps its registers during the stream
 }
 
+template <class Tile>
+DSV4_DEVICE bool in_registers(const RowSource<Tile>& source) { return source.path != RowPath::streaming; }
+
 // Again, for a pass that is rare: vector by vector where it is streamed.
 template <class Tile, class Pass>
 DSV4_DEVICE void revisit(RowSource<Tile>& source, Pass& pass) {
@@ -1192,6 +1258,21 @@ DSV4_DEVICE SharedSelect<Tile>& own_of(SharedSelect<Tile>& shared) { return shar
 template <class Tile>
 DSV4_DEVICE void await_searchers(SharedSelect<Tile>&) {}
 
+// From the extents of all warps, which lie behind what the warps have noted.
+template <class Tile>
+DSV4_DEVICE Extent extent_of_all(SharedSelect<Tile>& shared, const Extent& mine) {
+  static_assert(3 * kWarp <= kFineBins);
+  u32* lowest = shared.fine + kWarp;
+  u32* highest = lowest + kWarp;
+  if (warp_lane() == 0) {
+    lowest[warp_id()] = mine.lowest;
+    highest[warp_id()] = mine.highest;
+  }
+  block_barrier();
+  const u32 warp = warp_lane() % (Tile::kThreads / kWarp);
+  return Extent{warp_min(lowest[warp]), warp_max(highest[warp])};
+}
+
 template <class Tile, class Source>
 DSV4_DEVICE void count_row(Source& source, SharedSelect<Tile>& shared) {
   CountCoarse<Tile> pass{shared, 0};
@@ -1199,14 +1280,39 @@ DSV4_DEVICE void count_row(Source& source, SharedSelect<Tile>& shared) {
   add_zeros(pass);
 }
 
+// What a warp knows of its tied scores: their key, if all that it counted are equal, or no more than the cut.
+template <class Tile, class Source>
+DSV4_DEVICE Extent extent_of_warp(Source& source, const Cut& cut, const SharedSelect<Tile>& shared) {
+  const Extent nothing{0xffffffffu, 0};
+  const float infinity = from_bits(kInfinity);
+  FindExtent<Tile> pass{score_of(cut.low), score_of(cut.low + cut.span), infinity, -infinity, false};
+  revisit(source, pass);
+  if (pass.partial)
+    return Extent{warp_min(ordered(float_bits(pass.lowest))), warp_max(ordered(float_bits(pass.highest)))};
+  const u32 key = shared.fine[warp_id()];
+  if (key == kNanKey) return Extent{cut.low, cut.low + cut.span - 1};
+  return key - cut.low < cut.span ? Extent{key, key} : nothing;
+}
+
+// The cut of a plateau that was counted as one, found without a histogram. Nobody reads histograms any more.
+template <class Tile, class Source, template <class> class Shared>
+DSV4_DEVICE Cut tighten(Source& source, const Cut& cut, Shared<Tile>& shared) {
+  const Extent extent = extent_of_all(shared, extent_of_warp(source, cut, own_of(shared)));
+  const Cut tight{extent.lowest, extent.highest - extent.lowest + 1, cut.above, cut.tied};
+  if (thread_id() == 0) own_of(shared).cut = tight;
+  return tight;
+}
+
 // Narrows until the tied scores fit the stage.
 template <class Tile, class Source, template <class> class Shared>
 DSV4_DEVICE Cut narrow_row(Source& source, Cut cut, u32 k, Shared<Tile>& shared) {
+  const bool held = in_registers(source);
+  if (held) cut = tighten(source, cut, shared);
 #pragma unroll 1
   for (u32 round = 0; round < rounds_to_one_key<Tile::kBins>(); ++round) {
     if (cut.tied <= kMostTied<Tile> || settled(cut, k)) break;
     CountFine<Tile> pass{own_of(shared), fine_grid<Tile::kBins>(cut)};
-    await_searchers(shared);
+    if (round != 0 || !held) await_searchers(shared);
     clear<Tile::kThreads>(own_of(shared).histogram);
     block_barrier();
     revisit(source, pass);
@@ -1248,9 +1354,11 @@ DSV4_DEVICE Cut narrow_stage(Cut cut, u32 k, SharedSelect<Tile>& shared) {
     key[i] = staged[i] ? shared.stage.tie_keys[slot] : 0;
     position[i] = staged[i] ? shared.stage.tie_positions[slot] : 0;
   }
+  const u32 first = cut.above;
+  if (thread_id() < 2) shared.placed[thread_id()] = 0;
 #pragma unroll 1
   for (u32 round = 0; round < rounds_to_one_key<kFineBins>(); ++round) {
-    if (cut.tied <= kRankLimit || settled(cut, k)) break;
+    if (cut.tied <= kRanked<Tile> || settled(cut, k)) break;
     const FineGrid grid = fine_grid<kFineBins>(cut);
     clear<Tile::kThreads>(shared.fine);
     block_barrier();
@@ -1260,14 +1368,13 @@ DSV4_DEVICE Cut narrow_stage(Cut cut, u32 k, SharedSelect<Tile>& shared) {
     block_barrier();
     cut = search_fine<kFineBins>(shared, shared.fine, grid, cut.above, k);
   }
-  if (thread_id() == 0) shared.taken[1] = 0;
-  block_barrier();
+  if (cut.above == first) block_barrier();  // perhaps no round has had one
 #pragma unroll
   for (u32 i = 0; i < Tile::kTiesPerThread; ++i) {
     const u32 above = warp_ballot(staged[i] && key[i] >= cut.low + cut.span);
     const u32 tied = warp_ballot(staged[i] && key[i] - cut.low < cut.span);
-    const u32 winner = reserve(shared.taken[0], above);
-    const u32 slot = reserve(shared.taken[1], tied);
+    const u32 winner = first + reserve(shared.placed[0], above);
+    const u32 slot = reserve(shared.placed[1], tied);
     if (has_lane(above)) put_winner(shared, winner, position[i]);
     if constexpr (kTieBreak == TieBreak::none) {
       if (has_lane(tied) && !settled(cut, k)) put_staged(shared, slot, key[i], position[i]);
@@ -1314,7 +1421,7 @@ DSV4_DEVICE u32 rank_by_warp(const SharedSelect<Tile>& shared, const Cut& cut, u
 
 template <class Tile>
 DSV4_DEVICE void rank_ties(const Cut& cut, u32 k, SharedSelect<Tile>& shared) {
-  const u32 tied = cut.tied < kRankLimit ? cut.tied : kRankLimit;
+  const u32 tied = cut.tied < kRanked<Tile> ? cut.tied : kRanked<Tile>;
 #pragma unroll 1
   for (u32 mine = warp_id(); mine < tied; mine += Tile::kThreads / kWarp) {
     const u32 position = shared.stage.tie_positions[mine];
@@ -1338,8 +1445,8 @@ DSV4_DEVICE void write_ranked(const Output<kMode>& output, const Cut& cut, u32 k
 // The same for up to as many scores as are staged, with tie_break: narrowed by key, then those of one key by place.
 template <class Tile>
 DSV4_DEVICE void resolve_by_place(Cut cut, u32 k, u32 length, SharedSelect<Tile>& shared) {
-  if (cut.tied > kRankLimit) cut = narrow_stage(cut, k, shared);
-  if (cut.tied > kRankLimit && contested(cut, k)) {
+  if (cut.tied > kRanked<Tile>) cut = narrow_stage(cut, k, shared);
+  if (cut.tied > kRanked<Tile> && contested(cut, k)) {
     for (u32 slot = thread_id(); slot < cut.tied && slot < Tile::kTieCapacity; slot += Tile::kThreads)
       shared.stage.tie_keys[slot] = place_of(shared.stage.tie_positions[slot]);
     block_barrier();
@@ -1352,7 +1459,7 @@ DSV4_DEVICE void resolve_by_place(Cut cut, u32 k, u32 length, SharedSelect<Tile>
 template <class Tile>
 DSV4_DEVICE void resolve(Cut cut, u32 k, SharedSelect<Tile>& shared) {
   if (settled(cut, k)) return;
-  if (kTieBreak == TieBreak::none && cut.tied > kRankLimit) cut = narrow_stage(cut, k, shared);
+  if (kTieBreak == TieBreak::none && cut.tied > kRanked<Tile>) cut = narrow_stage(cut, k, shared);
   if (!settled(cut, k)) rank_ties(cut, k, shared);
   block_barrier();
 }
@@ -1740,6 +1847,9 @@ DSV4_DEVICE PoolRow<Tile> read_pool(const SharedSelect<Tile>& shared, u32 count)
 template <Direction kDirection, class Tile, class Pass>
 DSV4_DEVICE void visit(PoolSource<Tile>& source, Pass& pass) { take<false>(pass, source.held); }
 
+template <class Tile>
+DSV4_DEVICE bool in_registers(const PoolSource<Tile>&) { return false; }  // their plateaus are not noted
+
 template <class Tile, class Pass>
 DSV4_DEVICE void revisit(PoolSource<Tile>& source, Pass& pass) { take<false>(pass, source.held); }
 
@@ -1788,6 +1898,7 @@ DSV4_DEVICE bool select_sampled(const Params& params, u32 number, const Row& row
 template <Mode kMode, class Tile>
 DSV4_DEVICE void select_row(const Params& params, SharedSelect<Tile>& shared) {
   clear<Tile::kThreads>(shared.histogram);
+  forget_plateau(shared);
   if (thread_id() == 0) shared.taken[0] = shared.taken[1] = 0;
   wait_for_producer();
   release_consumer();
@@ -1814,6 +1925,7 @@ struct ShortRow {
   static constexpr u32 kScores = vectors * kVector;
   static constexpr u32 kAll = 0xffffffffu >> (32 - kScores);
   static constexpr bool kDense = true;
+  static constexpr bool kRow = true;
   float scores[kScores];
   u32 length;
 };
@@ -1881,7 +1993,7 @@ DSV4_DEVICE void count_short(const ShortRow<Tile::kThreads, kVectors>& row, Shar
     take<true>(pass, row);
     return add_zeros(pass);
   }
-  if (count_plateau<true>(CountCoarse<Tile>{shared, 0}, row)) return;
+  if (count_plateau<true>(CountCoarse<Tile>{shared, 0}, row)) return note_plateau(shared, row);
 #pragma unroll
   for (u32 i = 0; i < kVectors * kVector; i += 2) {
     const u32 pair = half_pair(row.scores[i], row.scores[i + 1]);
@@ -1931,6 +2043,9 @@ DSV4_DEVICE void count_row(ShortSource<Tile>& source, SharedSelect<Tile>& shared
 template <Direction kDirection, class Tile, class Pass>
 DSV4_DEVICE void visit(ShortSource<Tile>& source, Pass& pass) { take<false>(pass, source.row); }
 
+template <class Tile>
+DSV4_DEVICE bool in_registers(const ShortSource<Tile>&) { return true; }
+
 template <class Tile, class Pass>
 DSV4_DEVICE void revisit(ShortSource<Tile>& source, Pass& pass) { take<false>(pass, source.row); }
 
@@ -1979,17 +2094,18 @@ DSV4_DEVICE void entries_of(u32 (&entries)[kVectors], const Pages<kVectors>& pag
 }
 
 // Whether all tied scores win, or few enough are tied to be ranked. They are numbers other than zero then.
+template <class Tile>
 DSV4_DEVICE bool is_plain(const Cut& cut, u32 k) {
   if (cut.low == kNanKey) return false;
-  return cut.above + cut.tied == k || (cut.span != 1 && cut.tied <= kRankLimit);
+  return cut.above + cut.tied == k || (cut.span != 1 && cut.tied <= kRanked<Tile>);
 }
 
 // Tied scores of a lane from `slot` on, with their entries where the last search counted.
 template <class Tile, u32 kVectors>
 DSV4_DEVICE void stage_entries(SharedSelect<Tile>& shared, const ShortRow<Tile::kThreads, kVectors>& row,
                                const u32 (&entries)[kVectors], u32 tied, u32 slot) {
-  static_assert(kRankLimit <= kFineBins);
-  for (; tied != 0 && slot < kRankLimit; tied &= tied - 1, ++slot) {
+  static_assert(kRanked<Tile> <= kFineBins);
+  for (; tied != 0 && slot < kRanked<Tile>; tied &= tied - 1, ++slot) {
     const u32 i = lowest_set(tied);
     u32 entry = entries[0];
 #pragma unroll
@@ -2066,6 +2182,7 @@ DSV4_DEVICE void finish_entries(const Output<kMode>& output, const ShortRow<Tile
 template <Mode kMode, class Tile>
 DSV4_DEVICE void select_short_row(const Params& params, SharedSelect<Tile>& shared) {
   clear<Tile::kThreads>(shared.histogram);
+  forget_plateau(shared);
   if (thread_id() == 0) shared.taken[0] = shared.taken[1] = 0;
   wait_for_producer();
   release_consumer();
@@ -2079,7 +2196,7 @@ DSV4_DEVICE void select_short_row(const Params& params, SharedSelect<Tile>& shar
   const bool direct = has_entries<kMode, Tile>(output);
   if (direct) pages = load_pages(source.row, output);
   const Cut cut = find_cut(source, seq_len, k, shared);
-  if (direct && is_plain(cut, k)) return finish_entries(output, source.row, pages, cut, k, shared);
+  if (direct && is_plain<Tile>(cut, k)) return finish_entries(output, source.row, pages, cut, k, shared);
   finish_row<kMode>(params, number, seq_len, source, cut, shared);
 }
 
@@ -2257,7 +2374,6 @@ DSV4_DEVICE void rank_row(const Params& params, u32 number, u32 length, RowSpace
     put_staged(shared, slot, load_fresh(space.tie_keys + slot), load_fresh(space.tie_positions + slot));
     space.tie_keys[slot] = space.tie_positions[slot] = 0;
   }
-  if (thread_id() == 0) shared.taken[0] = cut.above;
   block_barrier();
   if constexpr (kTieBreak == TieBreak::none) resolve(cut, k, shared);
   if constexpr (kTieBreak != TieBreak::none) resolve_by_place(cut, k, length, shared);
