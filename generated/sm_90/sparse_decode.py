@@ -535,6 +535,11 @@ AHEAD_OF_TIME = (
 
     (
         "merge_parts", "merge_lse",
+        {"HAS_SINK": True, "SPLITS": 8, "lses_head_stride": 1, "lse_head_stride": 1, "COLUMNS": 256},
+        {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
+    ),
+    (
+        "merge_parts", "merge_lse",
         {"HAS_SINK": True, "SPLITS": 8, "lses_head_stride": 1, "lse_head_stride": 1, "COLUMNS": 128},
         {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False},
     ),
@@ -587,6 +592,8 @@ def gathered_tile(tokens, heads, width):
 
 def merge_tile(tokens, heads):
     """columns, num_warps, num_stages of the merge kernel by shape."""
+    if tokens > 8:
+        return (256, 1, 1)
     return (128, 1, 1)
 
 def split_count(tokens, heads, width, extra_width, units):
