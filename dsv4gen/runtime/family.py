@@ -7,20 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dsv4gen.base.errors import ManifestError
-from dsv4gen.base.manifest import Manifest, read_manifest, require_intact
+from dsv4gen.base.manifest import FILE_NAME, Manifest, read_manifest, require_intact
 from dsv4gen.runtime.dispatch import Decision, decide, usual_facts, with_facts
 
 if TYPE_CHECKING:
     from dsv4gen.runtime.loaded import LoadedFamily
 
 
+#: time, size and inode of a manifest: every build that changes a file puts a new one in its place
+Stamp = tuple[int, int, int]
+
+
 class GeneratedFamily:
-    """One family of one target's folder; nothing is read before it is needed, and every load reads anew."""
+    """One family of one target's folder; nothing is read before it is needed, nor again until it is built anew."""
 
     def __init__(self, module_file: str, name: str) -> None:
         self.folder = Path(module_file).resolve().parent
         self.name = name
+        self._manifest_path = self.folder / FILE_NAME
         self._loaded: dict[tuple[str, tuple[tuple[str, str], ...]], LoadedFamily] = {}
+        self._latest: dict[tuple[tuple[str, str], ...], tuple[Stamp, LoadedFamily]] = {}
 
     @property
     def manifest(self) -> Manifest:
@@ -50,7 +56,27 @@ class GeneratedFamily:
         return decide(self.name, entry, manifest.target["name"], name, sizes, options or {})
 
     def load(self, **options: str) -> LoadedFamily:
-        """The family from this folder with chosen options; the same object as long as the folder does not change."""
+        """The family from this folder with chosen options; the same object as long as its digest does not change.
+
+        Files are compared with their manifest when it is new; a call in between looks at its stamp alone.
+        """
+        words, stamp = tuple(sorted(options.items())), self._stamp()
+        latest = self._latest.get(words)
+        if latest is not None and latest[0] == stamp:
+            return latest[1]
+        loaded = self._load(words)
+        if stamp is not None:
+            self._latest[words] = stamp, loaded
+        return loaded
+
+    def _stamp(self) -> Stamp | None:
+        try:
+            found = self._manifest_path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _load(self, words: tuple[tuple[str, str], ...]) -> LoadedFamily:
         from dsv4gen.runtime.load import load_from
         from dsv4gen.runtime.loaded import Use
         from dsv4gen.runtime.platform import current
@@ -58,10 +84,10 @@ class GeneratedFamily:
 
         manifest = self.manifest
         target, entry = manifest.target, manifest.families[self.name]
-        key = (entry["digest"], tuple(sorted(options.items())))
+        key = (entry["digest"], words)
         if key not in self._loaded:
             accepted = Accepted(target["name"], self.folder, manifest, target["arch"])
-            self._loaded[key] = load_from(self.name, accepted, options, Use(target["name"]), current())
+            self._loaded[key] = load_from(self.name, accepted, dict(words), Use(target["name"]), current())
         return self._loaded[key]
 
     def op(self, name: str) -> GeneratedOp:

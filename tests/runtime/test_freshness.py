@@ -14,9 +14,9 @@ import torch
 
 import dsv4gen
 from dsv4gen.base import paths
-from dsv4gen.base.errors import ArgumentError, LoadError
+from dsv4gen.base.errors import ArgumentError, LoadError, ManifestError
 from dsv4gen.base.target_id import parse
-from dsv4gen.runtime import freshness, platform, triton_backend
+from dsv4gen.runtime import family, freshness, platform, triton_backend
 from dsv4gen.runtime.platform import HostPlatform
 from tests.runtime import synthetic
 from tests.runtime.stubs import StubDriver
@@ -157,6 +157,29 @@ def test_a_generated_module_reads_its_folder_anew(
         synthetic.write_folder(generated, families={"demo": {**entry, "digest": "changed"}})
         module.run(torch.zeros(2, 8), scale=1.0)  # type: ignore[attr-defined]
     assert [cuda.symbol(launch) for launch in cuda.launches()] == ["demo_small", "demo_large"]
+
+
+def test_a_generated_module_reads_its_folder_once(
+    generated: Path, cuda: StubDriver, write_module: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls in a row compare no files, and a file that is gone or edited is named once its manifest is new."""
+    reads: list[Path] = []
+    read = family.read_manifest
+    monkeypatch.setattr(family, "read_manifest", lambda folder: reads.append(folder) or read(folder))
+    module = write_module(generated / "sm_90")
+    with platform.use(HostPlatform("sm_90")):
+        for _ in range(3):
+            module.run(torch.zeros(2, 8), scale=1.0)  # type: ignore[attr-defined]
+        assert len(reads) == 1 and cuda.count("launches") == 3
+        manifest = generated / "sm_90" / "manifest.json"
+        text = manifest.read_text()
+        manifest.unlink()
+        with pytest.raises(ManifestError, match=r"no manifest\.json"):
+            module.run(torch.zeros(2, 8), scale=1.0)  # type: ignore[attr-defined]
+        manifest.write_text(text)
+        (generated / "sm_90" / "demo.cu").write_text("// edited\n")
+        with pytest.raises(ManifestError, match=r"demo\.cu \(edited\)"):
+            module.run(torch.zeros(2, 8), scale=1.0)  # type: ignore[attr-defined]
 
 
 @pytest.fixture
