@@ -42,7 +42,7 @@ def option_case(label: str, scores: str, length: int, k: int, rules: Rules, orde
     return Case(label, scores, length, k, mode="indices", tail="inf", head=1, order=order, rules=rules)
 
 
-@pytest.mark.parametrize("label", TIE_BREAKERS)
+@pytest.mark.parametrize(("host", "label"), TURNS_OF_V2, indirect=["host"])
 @pytest.mark.parametrize("tie_break", ["low", "high"])
 def test_equal_scores_win_by_position(host: HostTopk, label: str, tie_break: str) -> None:
     rules = Rules(tie_break=tie_break)
@@ -50,7 +50,7 @@ def test_equal_scores_win_by_position(host: HostTopk, label: str, tie_break: str
     assert host.failures(cases) == []
 
 
-@pytest.mark.parametrize("label", SORTERS)
+@pytest.mark.parametrize(("host", "label"), TURNS_OF_V2, indirect=["host"])
 @pytest.mark.parametrize("tie_break", ["none", "high"])
 def test_entries_are_sorted(host: HostTopk, label: str, tie_break: str) -> None:
     """Windows of 2^15 or 2^16 columns: one, several, and borders of them."""
