@@ -71,20 +71,49 @@ DSV4_DEVICE u32 shuffle_up(u32 value, u32 delta) {
 DSV4_DEVICE u32 shuffle_xor(u32 value, u32 mask) {
   return read_lane(value, lane_id() ^ (mask & (kWarp - 1)));
 }
-DSV4_DEVICE u32 warp_sum(u32 value) {
-#pragma unroll
-  for (u32 mask = kWarp / 2; mask != 0; mask /= 2) value += shuffle_xor(value, mask);
-  return value;
+
+// Shuffles whose lanes are known at compile time need no register for addresses. Within rows of 16 lanes they are part of
+// an addition (DPP); over the 32 lanes of a warp they are a swizzle: lane i gets (i & kAnd | kOr) ^ kXor.
+constexpr u32 kRowLanes = 16;
+constexpr u32 kSwapOne = 0xb1, kSwapTwo = 0x4e;  // of four neighbours: 1 0 3 2, and 2 3 0 1
+constexpr u32 kShiftUp = 0x110;  // by as many lanes as are added to it; the first of a row get 0
+constexpr u32 kMirror = 0x140, kMirrorHalf = 0x141;
+template <u32 kControl>
+DSV4_DEVICE u32 move_in_row(u32 value) {
+  return static_cast<u32>(__builtin_amdgcn_update_dpp(0, static_cast<int>(value), kControl, 0xf, 0xf, true));
 }
+template <u32 kAnd, u32 kOr, u32 kXor>
+DSV4_DEVICE u32 swizzle(u32 value) {
+  return static_cast<u32>(__builtin_amdgcn_ds_swizzle(static_cast<int>(value), kAnd | kOr << 5 | kXor << 10));
+}
+template <u32 kLane>
+DSV4_DEVICE u32 broadcast(u32 value) {
+  return swizzle<0, kLane, 0>(value);
+}
+DSV4_DEVICE u32 warp_sum(u32 value) {
+  value += move_in_row<kSwapOne>(value);
+  value += move_in_row<kSwapTwo>(value);
+  value += move_in_row<kMirrorHalf>(value);
+  value += move_in_row<kMirror>(value);
+  return value + swizzle<kWarp - 1, 0, kRowLanes>(value);
+}
+DSV4_DEVICE u32 least_of(u32 one, u32 other) { return other < one ? other : one; }
 DSV4_DEVICE u32 warp_min(u32 value) {
-#pragma unroll
-  for (u32 mask = kWarp / 2; mask != 0; mask /= 2) {
-    const u32 other = shuffle_xor(value, mask);
-    value = other < value ? other : value;
-  }
-  return value;
+  value = least_of(value, move_in_row<kSwapOne>(value));
+  value = least_of(value, move_in_row<kSwapTwo>(value));
+  value = least_of(value, move_in_row<kMirrorHalf>(value));
+  value = least_of(value, move_in_row<kMirror>(value));
+  return least_of(value, swizzle<kWarp - 1, 0, kRowLanes>(value));
 }
 DSV4_DEVICE u32 warp_max(u32 value) { return ~warp_min(~value); }
+DSV4_DEVICE u32 inclusive_sum(u32 value) {
+  value += move_in_row<kShiftUp + 1>(value);
+  value += move_in_row<kShiftUp + 2>(value);
+  value += move_in_row<kShiftUp + 4>(value);
+  value += move_in_row<kShiftUp + 8>(value);
+  const u32 first_row = swizzle<0, kRowLanes - 1, 0>(value);
+  return value + (warp_lane() < kRowLanes ? 0 : first_row);
+}
 
 // -- bits
 DSV4_DEVICE u32 popcount(u32 value) { return __builtin_popcount(value); }
@@ -468,15 +497,6 @@ DSV4_DEVICE void write_positions(const Params& params, u32 row, u32 first, u32 c
 
 // -- cooperation of a warp and of a block
 
-DSV4_DEVICE u32 inclusive_sum(u32 value) {
-#pragma unroll
-  for (u32 delta = 1; delta < kWarp; delta *= 2) {
-    const u32 below = shuffle_up(value, delta);
-    if (warp_lane() >= delta) value += below;
-  }
-  return value;
-}
-
 // Sum over the lower threads of the block; one barrier inside.
 template <u32 kThreads>
 DSV4_DEVICE u32 exclusive_sum(u32 value, u32 (&warp_totals)[kWarp]) {
@@ -492,7 +512,7 @@ DSV4_DEVICE u32 exclusive_sum(u32 value, u32 (&warp_totals)[kWarp]) {
 DSV4_DEVICE u32 reserve_for_warp(u32& counter, u32 count) {
   u32 first = 0;
   if (warp_lane() == 0) first = shared_add_once(counter, count);
-  return shuffle(first, 0);
+  return broadcast<0>(first);
 }
 
 // One slot for each lane of `lanes`.
@@ -821,7 +841,7 @@ template <bool kWhole, class Pass, class Held>
 DSV4_DEVICE bool count_plateau(const Pass& pass, const Held& batch) {
   constexpr u32 kScores = Held::kScores;
   if (warp_ballot(score_at(batch, 0) == score_at(batch, kScores - 1)) != kFullWarp) return false;
-  const float common = from_bits(shuffle(float_bits(score_at(batch, 0)), 0));
+  const float common = from_bits(broadcast<0>(float_bits(score_at(batch, 0))));
   bool same = kWhole || valid_among<kWhole>(batch, Held::kAll) == Held::kAll;
 #pragma unroll
   for (u32 i = 0; i < kScores; ++i) same = same && score_at(batch, i) == common;
@@ -1039,7 +1059,7 @@ DSV4_DEVICE void place_tied(const Pass& pass, const Held& batch, u32 tied) {
   } else {
     const u32 sum = inclusive_sum(popcount(tied));
     if (warp_lane() == kWarp - 1) first = number_tied(pass, sum);
-    slot = shuffle(first, kWarp - 1) + sum - popcount(tied);
+    slot = broadcast<kWarp - 1>(first) + sum - popcount(tied);
   }
   put_tied(pass, batch, tied, slot);
 }
@@ -1060,13 +1080,13 @@ DSV4_DEVICE void place_many(const Pass& pass, const Held& batch, u32 winners, u3
   constexpr u32 kOneTied = 1u << 16;
   const u32 counts = popcount(winners) + popcount(tied) * kOneTied;
   const u32 sums = inclusive_sum(counts);
-  const u32 totals = shuffle(sums, kWarp - 1);
+  const u32 totals = broadcast<kWarp - 1>(sums);
   const u32 first = reserve_for_warp(pass.shared.taken[0], totals % kOneTied);
   put_winners(pass.shared, batch, winners, first + (sums - counts) % kOneTied);
   if (totals < kOneTied) return;
   u32 first_tied = 0;
   if (warp_lane() == 0) first_tied = number_tied(pass, totals / kOneTied);
-  put_tied(pass, batch, tied, shuffle(first_tied, 0) + (sums - counts) / kOneTied);
+  put_tied(pass, batch, tied, broadcast<0>(first_tied) + (sums - counts) / kOneTied);
 }
 
 template <bool kWhole, class Pass, class Held>
@@ -1747,7 +1767,7 @@ DSV4_DEVICE u32 thin_plateau(Gather<Tile>& pass, const Held& batch, u32 found) {
   if (pass.supplied || warp_ballot(equal != 0) == 0) return found;
   const u32 count = popcount(equal);
   const u32 sum = inclusive_sum(count);
-  const u32 before = reserve_for_warp(pass.shared.taken[1], shuffle(sum, kWarp - 1));
+  const u32 before = reserve_for_warp(pass.shared.taken[1], broadcast<kWarp - 1>(sum));
   pass.supplied = before >= pass.k;
   const u32 number = before + sum - count;
   const u32 wanted = number < pass.k ? pass.k - number : 0;
@@ -1772,7 +1792,7 @@ DSV4_DEVICE void take(Gather<Tile>& pass, const Held& batch) {
   }
   const u32 count = popcount(found);
   const u32 sum = inclusive_sum(count);
-  const u32 first = reserve_for_warp(pass.shared.taken[0], shuffle(sum, kWarp - 1));
+  const u32 first = reserve_for_warp(pass.shared.taken[0], broadcast<kWarp - 1>(sum));
   pass.full = first >= Tile::kPoolCapacity;
   u32 slot = first + sum - count;
 #pragma unroll
@@ -2137,7 +2157,7 @@ DSV4_DEVICE void collect_entries(SharedSelect<Tile>& shared, const ShortRow<Tile
   if (warp_lane() == 0) first = shared_add_once(shared.taken[0], total);
   if (tied != 0) tied_slot = shared_add(shared.taken[1], popcount(tied));
   const u32 below = sum_below<kScores>(count);
-  const u32 slot = shuffle(first, 0) + below;
+  const u32 slot = broadcast<0>(first) + below;
   const float lowest = slot + count <= kMaxK ? ceiling : from_bits(kNotANumber);
   u32* place = shared.stage.winners + slot;
 #pragma unroll

@@ -50,6 +50,8 @@ DSV4_DEVICE u32 shuffle_up(u32 value, u32 delta) { return __shfl_up_sync(kAllLan
 DSV4_DEVICE u32 shuffle_xor(u32 value, u32 mask) {
   return __shfl_xor_sync(kAllLanes, value, mask & (kWarp - 1), kWarp);
 }
+template <u32 kLane>
+DSV4_DEVICE u32 broadcast(u32 value) { return shuffle(value, kLane); }
 DSV4_DEVICE u32 warp_sum(u32 value) {
   u32 sum;
   asm volatile("redux.sync.add.u32 %0, %1, 0xffffffff;" : "=r"(sum) : "r"(value));
@@ -64,6 +66,14 @@ DSV4_DEVICE u32 warp_max(u32 value) {
   u32 most;
   asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(value));
   return most;
+}
+DSV4_DEVICE u32 inclusive_sum(u32 value) {
+#pragma unroll
+  for (u32 delta = 1; delta < kWarp; delta *= 2) {
+    const u32 below = shuffle_up(value, delta);
+    if (warp_lane() >= delta) value += below;
+  }
+  return value;
 }
 
 // -- bits
@@ -501,15 +511,6 @@ DSV4_DEVICE void write_positions(const Params& params, u32 row, u32 first, u32 c
 
 // -- cooperation of a warp and of a block
 
-DSV4_DEVICE u32 inclusive_sum(u32 value) {
-#pragma unroll
-  for (u32 delta = 1; delta < kWarp; delta *= 2) {
-    const u32 below = shuffle_up(value, delta);
-    if (warp_lane() >= delta) value += below;
-  }
-  return value;
-}
-
 // Sum over the lower threads of the block; one barrier inside.
 template <u32 kThreads>
 DSV4_DEVICE u32 exclusive_sum(u32 value, u32 (&warp_totals)[kWarp]) {
@@ -525,7 +526,7 @@ DSV4_DEVICE u32 exclusive_sum(u32 value, u32 (&warp_totals)[kWarp]) {
 DSV4_DEVICE u32 reserve_for_warp(u32& counter, u32 count) {
   u32 first = 0;
   if (warp_lane() == 0) first = shared_add_once(counter, count);
-  return shuffle(first, 0);
+  return broadcast<0>(first);
 }
 
 // One slot for each lane of `lanes`.
@@ -854,7 +855,7 @@ template <bool kWhole, class Pass, class Held>
 DSV4_DEVICE bool count_plateau(const Pass& pass, const Held& batch) {
   constexpr u32 kScores = Held::kScores;
   if (warp_ballot(score_at(batch, 0) == score_at(batch, kScores - 1)) != kFullWarp) return false;
-  const float common = from_bits(shuffle(float_bits(score_at(batch, 0)), 0));
+  const float common = from_bits(broadcast<0>(float_bits(score_at(batch, 0))));
   bool same = kWhole || valid_among<kWhole>(batch, Held::kAll) == Held::kAll;
 #pragma unroll
   for (u32 i = 0; i < kScores; ++i) same = same && score_at(batch, i) == common;
@@ -1072,7 +1073,7 @@ DSV4_DEVICE void place_tied(const Pass& pass, const Held& batch, u32 tied) {
   } else {
     const u32 sum = inclusive_sum(popcount(tied));
     if (warp_lane() == kWarp - 1) first = number_tied(pass, sum);
-    slot = shuffle(first, kWarp - 1) + sum - popcount(tied);
+    slot = broadcast<kWarp - 1>(first) + sum - popcount(tied);
   }
   put_tied(pass, batch, tied, slot);
 }
@@ -1093,13 +1094,13 @@ DSV4_DEVICE void place_many(const Pass& pass, const Held& batch, u32 winners, u3
   constexpr u32 kOneTied = 1u << 16;
   const u32 counts = popcount(winners) + popcount(tied) * kOneTied;
   const u32 sums = inclusive_sum(counts);
-  const u32 totals = shuffle(sums, kWarp - 1);
+  const u32 totals = broadcast<kWarp - 1>(sums);
   const u32 first = reserve_for_warp(pass.shared.taken[0], totals % kOneTied);
   put_winners(pass.shared, batch, winners, first + (sums - counts) % kOneTied);
   if (totals < kOneTied) return;
   u32 first_tied = 0;
   if (warp_lane() == 0) first_tied = number_tied(pass, totals / kOneTied);
-  put_tied(pass, batch, tied, shuffle(first_tied, 0) + (sums - counts) / kOneTied);
+  put_tied(pass, batch, tied, broadcast<0>(first_tied) + (sums - counts) / kOneTied);
 }
 
 template <bool kWhole, class Pass, class Held>
@@ -1769,7 +1770,7 @@ DSV4_DEVICE bool search_together(SharedCluster<Tile>& shared, u32 wanted, u32& c
 #pragma unroll
     for (u32 rank = 0; rank < Tile::kBlocks; ++rank) mine += shared.groups[rank][warp_lane()];
   const u32 sum = inclusive_sum(mine);
-  counted = shuffle(sum, kWarp - 1);
+  counted = broadcast<kWarp - 1>(sum);
   const u32 lanes = warp_ballot(sum - mine < wanted && wanted <= sum);
   if (lanes == 0) return false;
   const u32 group = lowest_set(lanes);
@@ -1953,7 +1954,7 @@ DSV4_DEVICE u32 thin_plateau(Gather<Tile>& pass, const Held& batch, u32 found) {
   if (pass.supplied || warp_ballot(equal != 0) == 0) return found;
   const u32 count = popcount(equal);
   const u32 sum = inclusive_sum(count);
-  const u32 before = reserve_for_warp(pass.shared.taken[1], shuffle(sum, kWarp - 1));
+  const u32 before = reserve_for_warp(pass.shared.taken[1], broadcast<kWarp - 1>(sum));
   pass.supplied = before >= pass.k;
   const u32 number = before + sum - count;
   const u32 wanted = number < pass.k ? pass.k - number : 0;
@@ -1978,7 +1979,7 @@ DSV4_DEVICE void take(Gather<Tile>& pass, const Held& batch) {
   }
   const u32 count = popcount(found);
   const u32 sum = inclusive_sum(count);
-  const u32 first = reserve_for_warp(pass.shared.taken[0], shuffle(sum, kWarp - 1));
+  const u32 first = reserve_for_warp(pass.shared.taken[0], broadcast<kWarp - 1>(sum));
   pass.full = first >= Tile::kPoolCapacity;
   u32 slot = first + sum - count;
 #pragma unroll
@@ -2343,7 +2344,7 @@ DSV4_DEVICE void collect_entries(SharedSelect<Tile>& shared, const ShortRow<Tile
   if (warp_lane() == 0) first = shared_add_once(shared.taken[0], total);
   if (tied != 0) tied_slot = shared_add(shared.taken[1], popcount(tied));
   const u32 below = sum_below<kScores>(count);
-  const u32 slot = shuffle(first, 0) + below;
+  const u32 slot = broadcast<0>(first) + below;
   const float lowest = slot + count <= kMaxK ? ceiling : from_bits(kNotANumber);
   u32* place = shared.stage.winners + slot;
 #pragma unroll

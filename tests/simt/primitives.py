@@ -1,5 +1,12 @@
 """Kernels that do one thing with each primitive; they compile in every dialect."""
 
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.uint32]
+
 PRIMITIVES = """
 struct Shared {
   u32 count;
@@ -17,18 +24,22 @@ DSV4_KERNEL(256, 1) void ballots(DSV4_PARAMS(Params, params)) {
   params.out[thread * 4 + 3] = popcount(wave);
 }
 
-DSV4_DEVICE u32 inclusive_scan(u32 value) {
-  for (u32 delta = 1; delta < kWarp; delta *= 2) {
-    const u32 other = shuffle_up(value, delta);
-    if (warp_lane() >= delta) value += other;
-  }
-  return value;
-}
-
-DSV4_KERNEL(256, 1) void scan_ones(DSV4_PARAMS(Params, params)) { params.out[thread_id()] = inclusive_scan(1); }
+DSV4_KERNEL(256, 1) void scan_ones(DSV4_PARAMS(Params, params)) { params.out[thread_id()] = inclusive_sum(1); }
 
 DSV4_KERNEL(256, 1) void warp_totals(DSV4_PARAMS(Params, params)) {
-  params.out[thread_id()] = shuffle(inclusive_scan(warp_id() + 1), kWarp - 1);
+  params.out[thread_id()] = broadcast<kWarp - 1>(inclusive_sum(warp_id() + 1));
+}
+
+DSV4_KERNEL(256, 1) void reductions(DSV4_PARAMS(Params, params)) {
+  const u32 word = float_bits(params.input[thread_id()]);
+  u32* out = params.out + thread_id() * 7;
+  out[0] = warp_sum(word);
+  out[1] = warp_min(word);
+  out[2] = warp_max(word);
+  out[3] = inclusive_sum(word);
+  out[4] = broadcast<0>(word);
+  out[5] = broadcast<19>(word);
+  out[6] = broadcast<kWarp - 1>(word);
 }
 
 DSV4_KERNEL(256, 1) void shuffles(DSV4_PARAMS(Params, params)) {
@@ -120,3 +131,20 @@ DSV4_KERNEL(64, 1) DSV4_CLUSTER(1, 4, 1) void ring(DSV4_PARAMS(Params, params)) 
   params.out[(block * 64 + thread) * 3 + 2] = shared.values[thread];
 }
 """
+
+
+def reduction_words(threads: int) -> list[Words]:
+    """Inputs of `reductions`: any words, one lane of each warp that differs, and each lane's own power of two."""
+    lane = np.arange(threads) % 32
+    random = np.random.default_rng(7).integers(0, 1 << 32, threads, np.uint32)
+    alone = [np.where(lane == one, 0xFFFFFFFF, 5).astype(np.uint32) for one in (0, 15, 16, 31)]
+    return [random, *alone, (1 << lane).astype(np.uint32)]
+
+
+def reduced(words: Words) -> Words:
+    """What `reductions` writes, seven words a thread."""
+    warps = words.reshape(-1, 32)
+    every = [warps.sum(1, dtype=np.uint32), warps.min(1), warps.max(1)]
+    columns = [column.repeat(32) for column in (*every, warps[:, 0], warps[:, 19], warps[:, 31])]
+    scan = np.cumsum(warps, axis=1, dtype=np.uint32).reshape(-1)
+    return np.stack([*columns[:3], scan, *columns[3:]], axis=1)

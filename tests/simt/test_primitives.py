@@ -8,7 +8,7 @@ import pytest
 
 from dsv4gen.emulate.simt.protocol import Shape
 from tests.simt.layers import LAYOUT, WAVES, arguments, build
-from tests.simt.primitives import PRIMITIVES
+from tests.simt.primitives import PRIMITIVES, reduced, reduction_words
 
 ORDERS = ("ascending", "descending", "random:1", "random:2")
 Words = npt.NDArray[np.uint32]
@@ -66,6 +66,14 @@ def test_ballot_of_a_block_that_ends_inside_a_warp(wave: int) -> None:
 def test_scan_stays_inside_the_logical_warp(wave: int, order: str) -> None:
     """BL-07: a scan of 64 ones is 1..32 twice."""
     assert run("scan_ones", wave, 64, order=order).tolist() == [*range(1, 33), *range(1, 33)]
+
+
+@waves
+@orders
+def test_reductions_stay_inside_the_logical_warp(wave: int, order: str) -> None:
+    for words in reduction_words(96):
+        out = run("reductions", wave, 7 * 96, given=words.view(np.float32), block=96, order=order).reshape(96, 7)
+        np.testing.assert_array_equal(out, reduced(words))
 
 
 @waves
