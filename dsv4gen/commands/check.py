@@ -64,6 +64,8 @@ def verify(
 @click.option(
     "--order", default="ascending", show_default=True, help="Of blocks and waves; or descending, random:SEED."
 )
+@click.option("--variant", default="", help="Of a HIP family; default: the platform's.")
+@click.option("--path", default="", help="Launch path of a HIP family; default: what dispatch takes for the shape.")
 @click.option("--hsaco", type=click.Path(path_type=Path), help="Run a kernel of this code object instead.")
 @click.option("--kernel", help="With --hsaco: the kernel's symbol.")
 @click.option("--grid", default="1", show_default=True, help="With --hsaco: blocks, as X or X,Y or X,Y,Z.")
@@ -76,6 +78,8 @@ def emulate(
     target: str | None,
     op: str | None,
     order: str,
+    variant: str,
+    path: str,
     hsaco: Path | None,
     kernel: str | None,
     grid: str,
@@ -96,7 +100,7 @@ def emulate(
         outcome = emulate_code_object(hsaco, kernel or "", blocks, block, arguments, lds, order)
     elif family and target:
         axes, options = parse_shape(words)
-        outcome = emulate_shape(family, target, op, axes, options, order)
+        outcome = emulate_shape(family, target, op, axes, options, order, variant=variant, path=path)
     else:
         raise UsageError("nothing to run", remedy="name a family and --target, or --hsaco FILE and --kernel NAME")
     if as_json:

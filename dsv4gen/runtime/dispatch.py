@@ -240,7 +240,7 @@ def _why_not(path: Json, variant: str, disabled: Mapping[str, str]) -> str:
         return f"not on this target: {path['rejected']['reason']} ({path['rejected']['key']})"
     if path["variant"] not in ("", variant):
         return f"belongs to variant {path['variant']}"
-    return f"not on this device: {disabled[path['name']]}" if path["name"] in disabled else ""
+    return disabled.get(path["name"], "")
 
 
 def _check_shape(family: Json, shape: Shape) -> None:

@@ -174,7 +174,7 @@ class DeviceKernels:
                 return decision
             reason = f"no cluster of {misfit.cluster} blocks of {misfit.symbol} fits, by the driver's count"
             _log.warning("%s: path %s is switched off: %s", self._source.family, decision.path, reason)
-            self._disabled[decision.path] = reason
+            self._disabled[decision.path] = f"not on this device: {reason}"
 
     def _fits(self, launch: PlannedLaunch, decision: Decision) -> bool:
         if launch.cluster == 1 or 0 in launch.grid:

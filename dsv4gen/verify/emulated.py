@@ -83,12 +83,25 @@ class Emulation:
 
 
 def emulate_shape(
-    family: str, target: str, op: str | None, shape: Mapping[str, int], options: Mapping[str, str], order: str
+    family: str,
+    target: str,
+    op: str | None,
+    shape: Mapping[str, int],
+    options: Mapping[str, str],
+    order: str,
+    *,
+    variant: str = "",
+    path: str = "",
 ) -> Emulation:
     """Run one call with random inputs of a shape.
 
+    Args:
+        variant, path: what to take instead of what dispatch chooses; of HIP families only.
+
     Raises:
-        UsageError: an unknown family, several targets, one that is not AMD, a family without emulated calls.
+        UsageError: an unknown family, variant or path, several targets, one that is not AMD, a family without
+            emulated calls.
+        LoadError: the path that was asked for is not right for the shape.
         ToolMissing: no compiler for the target.
     """
     Options(order=order).resolved_order()
@@ -103,6 +116,7 @@ def emulate_shape(
     ops = [one.name for one in plan.ops]
     if op and op not in ops:
         raise UsageError(f"{family} has no op {op!r}{did_you_mean(op, ops)}", remedy=f"ops: {', '.join(ops)}")
+    _check_choice(plan, op or plan.main, variant, path)
     if plan.language == "triton":
         return emulate_triton(plan, record, op or plan.main, shape, options, order)
     cases = importlib.import_module(f"dsv4gen.reference.{plan.reference}_cases")
@@ -112,7 +126,7 @@ def emulate_shape(
     oracle = AmdgcnFamily(plan, record)
     problem = ""
     try:
-        oracle.run(case, order=order, like=shape)
+        oracle.run(case, variant=variant, path=path, order=order, like=shape)
     except (VerifyError, EmulationError) as error:
         problem = str(error)
     launches = tuple(
@@ -120,6 +134,22 @@ def emulate_shape(
     )
     stands_for = f"; paths and tiles of batch={shape['batch']}" if shape.get("batch", 1) > 1 else ""
     return Emulation(family, record.device, case.name + stands_for, launches, problem)
+
+
+def _check_choice(plan: FamilyPlan, op: str, variant: str, path: str) -> None:
+    """Refuse a variant or path that the op does not have.
+
+    Raises:
+        UsageError: such a one, or any of a Triton family.
+    """
+    if plan.language == "triton" and (variant or path):
+        remedy = "leave out --variant and --path"
+        raise UsageError(f"{plan.family} is a Triton family, whose launcher chooses paths itself", remedy=remedy)
+    known = {"variant": plan.variants.choices, "path": [one.name for one in plan.op(op).launch_paths]}
+    for what, value in (("variant", variant), ("path", path)):
+        if value and value not in known[what]:
+            remedy = f"{what}s: {', '.join(known[what])}"
+            raise UsageError(f"{plan.family} has no {what} {value!r}{did_you_mean(value, known[what])}", remedy=remedy)
 
 
 def emulate_triton(

@@ -74,6 +74,7 @@ class FamilyOracle(ABC):
         case: Case,
         *,
         variant: str = "",
+        path: str = "",
         order: str = "ascending",
         every_tile: bool = False,
         like: Mapping[str, int] = NO_SIZES,
@@ -82,6 +83,7 @@ class FamilyOracle(ABC):
 
         Args:
             variant: value of the family's flag; the platform's default when empty.
+            path: the launch path to take; what dispatch chooses when empty.
             order: of lanes, waves and blocks.
             every_tile: after what dispatch chooses, run every other path that is right for the shape, and every tile.
             like: sizes of a larger call that this one stands for: paths and tiles are those of that one.
@@ -96,7 +98,8 @@ class FamilyOracle(ABC):
         bound = check(table, case.arguments, on_cuda=False)
         shape = {**DEVICE, **bound.sizes}
         asked = {name: size for name, size in like.items() if name in shape}
-        ways = list(self._ways(case, shape, options, variant, every_tile, asked))
+        others = {one.name: f"{path} was asked for" for one in self.plan.op(case.op).launch_paths if path != one.name}
+        ways = list(self._ways(case, shape, options, variant, every_tile, asked, others if path else {}))
         for number, way in enumerate(ways):
             current = case if number == 0 else case.fresh()
             self._call(way, table, current, {**shape, **bound.strides}, order)
@@ -123,18 +126,22 @@ class FamilyOracle(ABC):
         variant: str,
         every: bool,
         like: Mapping[str, int],
+        refused: Mapping[str, str],
     ) -> Iterator[Way]:
-        """What dispatch launches; with `every`, then each other path that is right for the shape, and each tile."""
+        """What dispatch launches; with `every`, then each other path that is right for the shape, and each tile.
+
+        Paths that are `refused`, each with a reason, are not taken.
+        """
         op = case.op
         flag = {self.plan.variants.flag: variant} if variant else {}
-        done: dict[str, str] = {}
+        done = dict(refused)
         while True:
             try:
                 decision = decide(
                     self.plan.family, self.entry, self.plan.target.name, op, {**shape, **like}, options, flag, done
                 )
             except LoadError:
-                if not done:
+                if done.keys() == refused.keys():
                     raise
                 return
             launches = decision.launches if not like else self._resized(op, decision, {**shape, **options})

@@ -50,6 +50,26 @@ def test_a_row_stands_for_the_batch_that_was_asked_for(words: str, symbol: str) 
     assert ("tiles of batch=8192" in outcome["case"]) == ("8192" in words)
 
 
+@pytest.mark.parametrize(
+    ("words", "symbols"),
+    [
+        ("--variant v1", ["topk_v1_page_table_t512"]),
+        ("--path single", ["topk_page_table_t512"]),
+        ("--path split", ["topk_split_count_page_table_t512", "topk_split_select_page_table_t512"]),
+    ],
+)
+def test_another_variant_or_path_can_be_asked_for(words: str, symbols: list[str]) -> None:
+    done = emulate("topk", "--target", "gfx950", "batch=1", "width=4096", "k=512", *words.split(), "--json")
+    assert done.exit_code == 0, done.output
+    assert [launch["symbol"] for launch in json.loads(done.stdout)["launches"]] == symbols
+
+
+def test_a_path_that_is_not_right_for_the_shape_is_refused_with_all_reasons() -> None:
+    done = emulate("topk", "--target", "gfx950", "--path", "cluster", "width=4096")
+    assert done.exit_code == 3
+    assert "split: cluster was asked for; cluster: not on this target: requires cluster.remote_shared" in done.output
+
+
 def test_a_planted_defect_is_reported_with_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     real = AmdgcnFamily.__init__
     monkeypatch.setattr(
@@ -100,6 +120,9 @@ def test_a_defect_of_a_triton_family_is_reported_with_exit_code_1(monkeypatch: p
         (("topk", "--target", "sm_90"), "is no AMD target"),
         (("tpk", "--target", "gfx950"), "did you mean 'topk'?"),
         (("topk", "--target", "gfx950", "rows=3"), "no size or option 'rows'"),
+        (("topk", "--target", "gfx950", "--path", "spilt"), "no path 'spilt' (did you mean 'split'?)"),
+        (("topk", "--target", "gfx950", "--variant", "v3"), "no variant 'v3'"),
+        (("sparse_decode", "--target", "gfx950", "--path", "split"), "whose launcher chooses paths itself"),
         (("sparse_decode", "--target", "gfx950", "rows=3"), "no size 'rows'"),
         (("sparse_decode", "--target", "gfx950", "heads=3"), "no value for tokens, width"),
         (("sparse_decode", "--target", "gfx950", "--op", "attends"), "no op 'attends' (did you mean 'attend'?)"),
