@@ -11,13 +11,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 _LINE = re.compile(r"^(constexpr (\w+) \w+ = \2::)(\w+)(;  // ---- choice: (\w+) ----)$", re.MULTILINE)
 
 
 def with_choices(text: str, options: Mapping[str, str]) -> str:
     """The source with the choices of `options` in its lines; options that it does not state are left alone."""
-    return _LINE.sub(lambda line: f"{line[1]}{options.get(line[5], line[3])}{line[4]}", text)
+    return _with_choices(text, frozenset(options.items()))
+
+
+# The oracles ask for every launch of thousands; looking through a source takes as long as a short one runs.
+@lru_cache(maxsize=8)
+def _with_choices(text: str, options: frozenset[tuple[str, str]]) -> str:
+    chosen = dict(options)
+    return _LINE.sub(lambda line: f"{line[1]}{chosen.get(line[5], line[3])}{line[4]}", text)
 
 
 def stated_choices(text: str) -> dict[str, str]:

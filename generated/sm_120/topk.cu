@@ -2629,12 +2629,12 @@ DSV4_DEVICE void leave_plateaus(RowSpace<Tile>& space, u32 length, u32 numbers, 
 
 template <Mode kMode, class Tile>
 DSV4_DEVICE void count_slice(const Params& params, SharedSplit<Tile>& shared) {
+  if (!has_row(params)) return;
   clear<Tile::kThreads>(shared.own.histogram);
   if constexpr (kTieBreak != TieBreak::none)
     if (thread_id() == 0) shared.own.taken[0] = 0;
   wait_for_producer();
   release_consumer();
-  if (!has_row(params)) return;
   const u32 number = block_x();
   const Row row = row_at<kMode>(params, number, row_length<kMode>(params, number));
   if (taken_alone(row.head, row.length)) return;
@@ -2774,11 +2774,10 @@ DSV4_DEVICE void select_by_one(const Params& params, u32 number, const Row& row,
 
 template <Mode kMode, class Tile>
 DSV4_DEVICE void select_slice(const Params& params, SharedSplit<Tile>& shared) {
-  clear<Tile::kThreads>(shared.own.histogram);
+  if (!has_row(params)) return;
   if (thread_id() == 0) shared.own.taken[0] = shared.own.taken[1] = 0;
   wait_for_producer();
   release_consumer();
-  if (!has_row(params)) return;
   const u32 number = block_x();
   const u32 k = params.k;
   const u32 seq_len = row_length<kMode>(params, number);
@@ -2789,6 +2788,7 @@ DSV4_DEVICE void select_slice(const Params& params, SharedSplit<Tile>& shared) {
   RowSpace<Tile>& space = row_space<Tile>(params, number);
   if (alone) {
     RowSource<Tile> source = streamed<Tile>(row);
+    clear<Tile::kThreads>(shared.own.histogram);
     block_barrier();
     count_row(source, shared.own);
   } else {

@@ -133,7 +133,7 @@ def test_few_numbers_come_first(host: HostTopk) -> None:
         assert (problem.out.tensor[0] != -1).tolist() == [True] * numbers + [False] * (512 - numbers)
 
 
-@pytest.mark.parametrize("label", SORTERS[:2])
+@pytest.mark.parametrize(("host", "label"), [(64, "topk_cluster2_t128"), (32, "topk_t256")], indirect=["host"])
 def test_options_in_pairs(host: HostTopk, label: str) -> None:
     assert host.failures(option_cases([label])) == []
 
