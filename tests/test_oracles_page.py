@@ -55,5 +55,5 @@ def test_defects_of_topk_by_wave_size() -> None:
 
 
 def test_defects_of_split_rows() -> None:
-    tried = {*split.MUTATIONS, *split_options.BUGS, *split_options.SORT_BUGS, "missing_fence"}
+    tried = {*split.MUTATIONS, *split_options.BUGS, *split_options.SORT_BUGS, "missing_fence", "places_wrap"}
     assert set(rows("topk in two launches")) == tried

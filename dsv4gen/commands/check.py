@@ -23,7 +23,7 @@ from dsv4gen.console import emit_json, parse_grid, parse_shape
 @click.command(short_help="Lint, compile and run kernels on the oracles; no GPU needed.")
 @targets_option
 @families_option
-@click.option("--full", is_flag=True, help="Every case of the matrix instead of the covering selection.")
+@click.option("--full", is_flag=True, help="Every case on the host build, every covering one as machine code.")
 @click.option("--option-builds", is_flag=True, help="Compile what options make of the sources too; takes minutes.")
 @click.option("--out", type=OutputFile(parents=True), help="Also write the results to this file.")
 @json_option

@@ -35,7 +35,7 @@ def make_manifest(target: TargetFacts, families: Iterable[str], files: Mapping[s
     data = {
         "schema": SCHEMA,
         "generator": __version__,
-        "target": _target_json(target),
+        "target": target_json(target),
         "families": names,
         "outputs": {name: digest_bytes(data) for name, data in files.items()},
     }
@@ -106,7 +106,8 @@ def expr_json(expr: Expr) -> Json:
     return {"text": str(expr), "tree": expr.to_json()}
 
 
-def _target_json(target: TargetFacts) -> Json:
+def target_json(target: TargetFacts) -> Json:
+    """What the runtime knows of a target."""
     return {
         "name": target.name,
         "api": target.api,

@@ -158,6 +158,18 @@ def _ramp(sign: int) -> Maker:
     return lambda draw: sign * torch.arange(draw.length).float() / 7
 
 
+def _ties_in_front(draw: Draw) -> Tensor:
+    """Of 400 scores that equal the k-th largest, as many lie within the first 300 columns as win where the first ones
+    do, and the others in the last columns."""
+    row = -draw.normal().abs() - 1
+    front = min(100, draw.k, draw.length // 4)
+    row[: 3 * front : 3] = 1.0
+    row[draw.length - min(300, draw.length // 4) :] = 1.0
+    middle = torch.randperm(max(draw.length // 2 - 3 * front, 0), generator=draw.generator)
+    row[3 * front + middle[: draw.k - front]] = 7.0
+    return row
+
+
 def _winners_in_a_run(draw: Draw) -> Tensor:
     """All winners side by side: a sample of the row sees none of them."""
     row = draw.normal()
@@ -235,6 +247,7 @@ SCORES: dict[str, Maker] = {
     "below_zero_threshold": _below_zero_threshold,
     "one_bin": _one_bin,
     "plateau_in_a_bin": _plateau_in_a_bin,
+    "ties_in_front": _ties_in_front,
     "one_negative_bin": lambda draw: -_one_bin(draw),
     "bin_edges": _bin_edges,
     "random_bits": _random_bits,

@@ -91,7 +91,7 @@ def explain_shape(
     op = op or entry["main"]
     if op not in entry["ops"]:
         raise UsageError(f"{family} has no op {op!r}{did_you_mean(op, entry['ops'])}")
-    sizes = with_facts(entry, op, shape, usual_facts(manifest))
+    sizes = with_facts(entry, op, shape, usual_facts(manifest.target))
     decision = decide(family, entry, manifest.target["name"], op, sizes, options)
     names = {**entry["constants"], **shape, **decision.options}
     floor_bytes, floor_text = _floor(entry, op, {**_absent(entry), **names})

@@ -51,7 +51,7 @@ def decisions_of(family: str, entry: Json, manifest: Manifest) -> Iterator[Decis
     seen = set()
     for op, options, shape in _shapes(entry):
         try:
-            sizes = with_facts(entry, op, shape, usual_facts(manifest))
+            sizes = with_facts(entry, op, shape, usual_facts(manifest.target))
             made = decide(family, entry, manifest.target["name"], op, sizes, options, environ={})
         except DsvError:
             continue  # a shape of another op

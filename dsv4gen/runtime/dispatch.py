@@ -13,7 +13,6 @@ from typing import Any
 
 from dsv4gen.base.errors import ArgumentError, EnvironmentValueError, ExpressionError, LoadError, did_you_mean
 from dsv4gen.base.expression_json import evaluate_json, names_json
-from dsv4gen.base.manifest import Manifest
 from dsv4gen.base.runtime_facts import RUNTIME_FACTS
 
 Json = Mapping[str, Any]
@@ -157,17 +156,17 @@ def with_facts(family: Json, op_name: str, shape: Shape, facts: Shape) -> dict[s
     return {**{name: value for name, value in facts.items() if name in read}, **shape}
 
 
-def usual_facts(manifest: Manifest) -> dict[str, int]:
-    """What a usual device of a manifest's target would say of itself, for explanations where none runs."""
-    return with_dies(manifest, {"units": int(manifest.target.get("units", 64)), "xcds": 1})
+def usual_facts(target: Json) -> dict[str, int]:
+    """What a usual device of a target would say of itself, for explanations where none runs."""
+    return with_dies(target, {"units": int(target.get("units", 64)), "xcds": 1})
 
 
-def with_dies(manifest: Manifest, facts: Shape) -> dict[str, int]:
+def with_dies(target: Json, facts: Shape) -> dict[str, int]:
     """A device's facts with the XCDs that a product of as many units has, or a partition of one.
 
     A product of 304 units on 8 XCDs can be partitioned into devices of 152, 76 or 38 units on 4, 2 or 1.
     """
-    for units, xcds in manifest.target.get("dies", ()):
+    for units, xcds in target.get("dies", ()):
         parts = units // facts["units"] if facts.get("units") else 0
         if parts and parts * facts["units"] == units and xcds % parts == 0:
             return {**facts, "xcds": xcds // parts}

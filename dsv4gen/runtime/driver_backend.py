@@ -70,7 +70,7 @@ class DriverBackend:
         """The decision on the first device in use, or by the manifest alone while there is none."""
         for kernels in self._on_device.values():
             return kernels.decide(op, sizes)
-        here = with_dies(self.accepted.manifest, facts(self.platform))
+        here = with_dies(self.accepted.manifest.target, facts(self.platform))
         known = with_facts(self.entry, op, sizes, here)
         return decide(self.family, self.entry, self.target, op, known, self.options, self._environ)
 
@@ -104,7 +104,7 @@ class DriverBackend:
                 options=self.options,
                 environ=self._environ,
                 device=max(device, 0),
-                facts=with_dies(accepted.manifest, facts(self.platform, device)),
+                facts=with_dies(accepted.manifest.target, facts(self.platform, device)),
                 driver=driver,
                 platform=self.platform,
             )

@@ -52,7 +52,7 @@ class GeneratedFamily:
         manifest = self.manifest
         entry = manifest.families[self.name]
         name = op or entry["main"]
-        sizes = with_facts(entry, name, shape, usual_facts(manifest))
+        sizes = with_facts(entry, name, shape, usual_facts(manifest.target))
         return decide(self.name, entry, manifest.target["name"], name, sizes, options or {})
 
     def load(self, **options: str) -> LoadedFamily:

@@ -151,7 +151,7 @@ def explain(
     here = platform.current()
     manifest = accepted.manifest
     found = platform.facts(here, platform.device_index(device))
-    facts = usual_facts(manifest) if word else with_dies(manifest, found)
+    facts = usual_facts(manifest.target) if word else with_dies(manifest.target, found)
     sizes = with_facts(entry, name, sizes, facts)
     return decide(family, entry, accepted.target, name, sizes, options)
 

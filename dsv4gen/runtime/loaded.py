@@ -101,7 +101,7 @@ class LoadedOp(Launchable):
         return self._backend.workspace_bytes(self.table, shape)
 
     def make_workspaces(self, device: Any, **shape: int) -> dict[str, Any]:
-        """Zeroed workspaces for calls up to this shape, by argument name; use one set per stream."""
+        """Zeroed workspaces for this shape and all that need no more, by argument name; use one set per stream."""
         import torch
 
         made = {}

@@ -13,14 +13,14 @@ from dsv4gen.base import extensions
 from dsv4gen.base.errors import CompileError, EmulationError, UsageError, VerifyError, did_you_mean
 from dsv4gen.console import say, table
 from dsv4gen.emit.build import make_plans
-from dsv4gen.emit.manifest import family_json
+from dsv4gen.emit.manifest import family_json, target_json
 from dsv4gen.emit.select import select_target
 from dsv4gen.emulate.amdgcn import Kernel
 from dsv4gen.emulate.amdgcn.launch import Options
 from dsv4gen.emulate.triton import Launch
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.reference.workload import Request, Workload
-from dsv4gen.runtime.dispatch import complete_options
+from dsv4gen.runtime.dispatch import complete_options, usual_facts
 from dsv4gen.spec import load_specs
 from dsv4gen.target import TargetRecord, resolve_target
 from dsv4gen.verify.amdgcn import AmdgcnFamily
@@ -124,6 +124,7 @@ def emulate_shape(
         raise UsageError(f"{family} has no calls by shape yet", remedy=f"run: dsv4gen verify -t {name} -f {family}")
     case = cases.shape_case(op or plan.main, shape, options)
     oracle = AmdgcnFamily(plan, record)
+    oracle.device = usual_facts(target_json(plan.target))
     problem = ""
     try:
         oracle.run(case, variant=variant, path=path, order=order, like=shape)

@@ -24,7 +24,7 @@ from dsv4gen.runtime.read_table import make_table
 from dsv4gen.verify.spaces import Spaces
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
-#: what a running device would say of itself: compute units, and XCDs with a cache each
+#: of cases that no product is named for: compute units, and XCDs with a cache each
 DEVICE = {"units": 64, "xcds": 4}
 
 
@@ -55,6 +55,8 @@ class FamilyOracle(ABC):
         self.entry = family_json(plan)
         #: options of the case that runs
         self.options: Mapping[str, str] = {}
+        #: what a running device says of itself, which dispatch depends on
+        self.device: Mapping[str, int] = DEVICE
 
     @property
     @abstractmethod
@@ -96,7 +98,7 @@ class FamilyOracle(ABC):
         self.options = options = complete_options(self.entry, case.options)
         table = make_table(self.plan.family, self.entry, case.op, options)
         bound = check(table, case.arguments, on_cuda=False)
-        shape = {**DEVICE, **bound.sizes}
+        shape = {**self.device, **bound.sizes}
         asked = {name: size for name, size in like.items() if name in shape}
         others = {one.name: f"{path} was asked for" for one in self.plan.op(case.op).launch_paths if path != one.name}
         ways = list(self._ways(case, shape, options, variant, every_tile, asked, others if path else {}))

@@ -33,7 +33,7 @@ def verify(
     """Verify families on targets from the specs as they are now.
 
     Args:
-        full: every case of the matrix.
+        full: every case of the matrix on the host build, and every covering one as machine code.
         builds: compile what options make of the sources too, see `option_builds`.
 
     Raises:

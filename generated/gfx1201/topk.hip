@@ -57,6 +57,13 @@ DSV4_DEVICE u32 lanes_below_mask() { return (1u << warp_lane()) - 1; }
 DSV4_DEVICE u64 wave_ballot(bool predicate) { return __builtin_amdgcn_ballot_w64(predicate); }
 DSV4_DEVICE u32 warp_ballot(bool predicate) { return static_cast<u32>(wave_ballot(predicate)); }
 
+// Of the wave: whether any lane says so, lanes of a ballot below this one, and lane 0's value for all.
+DSV4_DEVICE bool any_of_wave(bool predicate) { return wave_ballot(predicate) != 0; }
+DSV4_DEVICE u32 count_below(u64 lanes) { return __builtin_amdgcn_mbcnt_lo(static_cast<u32>(lanes), 0); }
+DSV4_DEVICE u32 wave_first(u32 value) {
+  return static_cast<u32>(__builtin_amdgcn_readlane(static_cast<int>(value), 0));
+}
+
 DSV4_DEVICE u32 read_lane(u32 value, u32 lane) {
   return static_cast<u32>(__builtin_amdgcn_ds_bpermute(static_cast<int>(lane * 4), static_cast<int>(value)));
 }
@@ -71,7 +78,8 @@ DSV4_DEVICE u32 shuffle_xor(u32 value, u32 mask) {
 }
 
 // Shuffles whose lanes are known at compile time need no register for addresses. Within rows of 16 lanes they are part of
-// an addition (DPP); over the 32 lanes of a warp they are a swizzle: lane i gets (i & kAnd | kOr) ^ kXor.
+// an addition (DPP); over the 32 lanes of a warp they are a swizzle: lane i reads lane (i & kAnd | kOr) ^ kXor. Mirrors will do where the lanes of
+// a quarter or half row hold the same already.
 constexpr u32 kRowLanes = 16;
 constexpr u32 kSwapOne = 0xb1, kSwapTwo = 0x4e;  // of four neighbours: 1 0 3 2, and 2 3 0 1
 constexpr u32 kShiftUp = 0x110;  // by as many lanes as are added to it; the first of a row get 0
@@ -145,7 +153,8 @@ DSV4_DEVICE u32 load_fresh(const u32* address) {
   return __hip_atomic_load(address, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
 
-// -- loads: of data that no thread of the launch writes; with the address space named, none becomes a flat load
+// -- loads: of data that no thread of the launch writes before all have read it; with the address space named, none
+// becomes a flat load
 #define DSV4_GLOBAL __attribute__((address_space(1)))
 DSV4_DEVICE Float4 load_vector(const float* address) {
   using Vector = float __attribute__((ext_vector_type(4)));
@@ -513,12 +522,12 @@ DSV4_DEVICE u32 reserve_for_warp(u32& counter, u32 count) {
   return broadcast<0>(first);
 }
 
-// One slot for each lane of `lanes`.
-DSV4_DEVICE u32 reserve(u32& counter, u32 lanes) {
-  return reserve_for_warp(counter, popcount(lanes)) + popcount(lanes & lanes_below_mask());
+// One slot for each of `lanes`, a ballot of the wave; by a single atomic too.
+DSV4_DEVICE u32 reserve(u32& counter, u64 lanes) {
+  u32 first = 0;
+  if (lane_id() == 0) first = shared_add_once(counter, popcount(lanes));
+  return wave_first(first) + count_below(lanes);
 }
-
-DSV4_DEVICE bool has_lane(u32 lanes) { return (lanes >> warp_lane() & 1) != 0; }
 
 // Zeros, four neighbours at a time.
 template <u32 kThreads, u32 kWords>
@@ -738,7 +747,7 @@ struct Batch {
   static constexpr bool kRow = false;    // whether they are all of a row that the thread has
   Float4 scores[vectors];
   u32 first_position;  // of scores[0]
-  u32 position;        // of scores[i], less i times the block's stride, for the other vectors
+  u32 position;        // where vector 0 would begin if it lay one stride before vector 1: leftovers may begin elsewhere
   u32 valid;           // one bit for each score inside the row
 };
 
@@ -1068,7 +1077,7 @@ DSV4_DEVICE void place_few(const Pass& pass, const Held& batch, u32 winners, u32
   const u32 count = popcount(winners);
   const u32 first = reserve_for_warp(pass.shared.taken[0], warp_sum(count));
   put_winners(pass.shared, batch, winners, first + sum_below<Held::kScores>(count));
-  if (warp_ballot(tied != 0) != 0) place_tied(pass, batch, tied);
+  if (any_of_wave(tied != 0)) place_tied(pass, batch, tied);
 }
 
 // Each thread marks what it will put, a prefix sum over the warp places it, and one lane reserves for all. The loops
@@ -1094,7 +1103,7 @@ DSV4_DEVICE void collect(const Pass& pass, const Held& batch) {
   for (u32 i = 0; i < Held::kScores; ++i)
     if (score_at(batch, i) >= pass.floor) tied |= 1u << i;
   tied = valid_among<kWhole>(batch, pass.with_nan ? Held::kAll : tied);
-  if (warp_ballot(tied != 0) == 0) return;
+  if (!any_of_wave(tied != 0)) return;
   u32 winners = 0;
 #pragma unroll
   for (u32 i = 0; i < Held::kScores; ++i)
@@ -1264,7 +1273,7 @@ DSV4_DEVICE void revisit(RowSource<Tile>& source, Pass& pass) {
 
 template <class Tile>
 DSV4_DEVICE void add_zeros(const CountCoarse<Tile>& pass) {
-  if (warp_ballot(pass.zeros != 0) != 0) {
+  if (any_of_wave(pass.zeros != 0)) {
     const u32 zeros = inclusive_sum(pass.zeros);
     if (warp_lane() == kWarp - 1) shared_add(pass.shared.histogram[0], zeros);
   }
@@ -1362,6 +1371,11 @@ DSV4_DEVICE u32 bound_row(Source& source, u32 offset, u32 length, const Cut& cut
   return bound > offset ? bound - offset : 0;
 }
 
+// A cut of places may end at 2^32.
+DSV4_DEVICE bool is_above(u32 key, const Cut& cut) {
+  return key >= cut.low && key - cut.low >= cut.span;
+}
+
 // Staged scores are kept in registers while their cut narrows; then they are placed again, fewer of them tied.
 template <class Tile>
 DSV4_DEVICE Cut narrow_stage(Cut cut, u32 k, SharedSelect<Tile>& shared) {
@@ -1391,15 +1405,15 @@ DSV4_DEVICE Cut narrow_stage(Cut cut, u32 k, SharedSelect<Tile>& shared) {
   if (cut.above == first) block_barrier();  // perhaps no round has had one
 #pragma unroll
   for (u32 i = 0; i < Tile::kTiesPerThread; ++i) {
-    const u32 above = warp_ballot(staged[i] && key[i] >= cut.low + cut.span);
-    const u32 tied = warp_ballot(staged[i] && key[i] - cut.low < cut.span);
-    const u32 winner = first + reserve(shared.placed[0], above);
-    const u32 slot = reserve(shared.placed[1], tied);
-    if (has_lane(above)) put_winner(shared, winner, position[i]);
+    const bool above = staged[i] && is_above(key[i], cut);
+    const bool tied = staged[i] && key[i] - cut.low < cut.span;
+    const u32 winner = first + reserve(shared.placed[0], wave_ballot(above));
+    const u32 slot = reserve(shared.placed[1], wave_ballot(tied));
+    if (above) put_winner(shared, winner, position[i]);
     if constexpr (kTieBreak == TieBreak::none) {
-      if (has_lane(tied) && !settled(cut, k)) put_staged(shared, slot, key[i], position[i]);
-      if (has_lane(tied) && settled(cut, k) && cut.above + slot < k) put_winner(shared, cut.above + slot, position[i]);
-    } else if (has_lane(tied)) {
+      if (tied && !settled(cut, k)) put_staged(shared, slot, key[i], position[i]);
+      if (tied && settled(cut, k) && cut.above + slot < k) put_winner(shared, cut.above + slot, position[i]);
+    } else if (tied) {
       const bool all_win = cut.above + cut.tied == k;
       if (!all_win) put_staged(shared, slot, key[i], position[i]);
       if (all_win) put_winner(shared, cut.above + slot, position[i]);
@@ -1568,7 +1582,7 @@ DSV4_DEVICE void finish_row(const Params& params, u32 number, u32 length, Source
   const bool bounded = contested(cut, k);
   u32 bound = 0;
   if (bounded) {
-    bound = bound_row(source, 0, length, cut, k, shared);
+    bound = bound_row(source, 0, length, cut, k, shared);  // its cut, of places, stays in `shared`: settled, too
     cut.tied = k - cut.above;
   }
   Collect<Tile> pass = collector(shared, cut, k, bounded, bound);
@@ -1762,7 +1776,7 @@ DSV4_DEVICE u32 thin_plateau(Gather<Tile>& pass, const Held& batch, u32 found) {
     if (score_at(batch, i) == pass.floor) equal |= 1u << i;
   equal &= found;
   found ^= equal;
-  if (pass.supplied || warp_ballot(equal != 0) == 0) return found;
+  if (pass.supplied || !any_of_wave(equal != 0)) return found;
   const u32 count = popcount(equal);
   const u32 sum = inclusive_sum(count);
   const u32 before = reserve_for_warp(pass.shared.taken[1], broadcast<kWarp - 1>(sum));
@@ -1783,15 +1797,16 @@ DSV4_DEVICE void take(Gather<Tile>& pass, const Held& batch) {
   for (u32 i = 0; i < Held::kScores; ++i)
     if (score_at(batch, i) >= pass.floor) found |= 1u << i;
   found = valid_among<kWhole>(batch, found);
-  if (warp_ballot(found != 0) == 0) return;
+  if (!any_of_wave(found != 0)) return;
   if (pass.plateau) {
     found = thin_plateau(pass, batch, found);
-    if (warp_ballot(found != 0) == 0) return;
+    if (!any_of_wave(found != 0)) return;
   }
   const u32 count = popcount(found);
   const u32 sum = inclusive_sum(count);
-  const u32 first = reserve_for_warp(pass.shared.taken[0], broadcast<kWarp - 1>(sum));
-  pass.full = first >= Tile::kPoolCapacity;
+  const u32 total = broadcast<kWarp - 1>(sum);
+  const u32 first = reserve_for_warp(pass.shared.taken[0], total);
+  pass.full = first + total > Tile::kPoolCapacity;
   u32 slot = first + sum - count;
 #pragma unroll
   for (u32 i = 0; i < Held::kScores; ++i) {
@@ -2043,7 +2058,7 @@ DSV4_DEVICE void collect_short(const Collect<Tile>& pass, const ShortRow<Tile::k
     if (row.scores[i] >= ceiling) *place++ = position_at(row, i);
   if constexpr (kTieBreak != TieBreak::none)
     if (pass.bounded) tied &= inside_bound(row, pass.bound);
-  if (warp_ballot(tied != 0) != 0) place_tied(pass, row, tied);
+  if (any_of_wave(tied != 0)) place_tied(pass, row, tied);
 }
 
 template <bool kWhole, class Tile, u32 kThreads, u32 kVectors>

@@ -50,6 +50,9 @@ DSV4_DEVICE u32 shuffle_up(u32 value, u32 delta) { return __shfl_up_sync(kAllLan
 DSV4_DEVICE u32 shuffle_xor(u32 value, u32 mask) {
   return __shfl_xor_sync(kAllLanes, value, mask & (kWarp - 1), kWarp);
 }
+DSV4_DEVICE bool any_of_wave(bool predicate) { return warp_ballot(predicate) != 0; }
+DSV4_DEVICE u32 count_below(u64 lanes) { return __popc(static_cast<u32>(lanes) & lanes_below_mask()); }
+DSV4_DEVICE u32 wave_first(u32 value) { return shuffle(value, 0); }
 template <u32 kLane>
 DSV4_DEVICE u32 broadcast(u32 value) { return shuffle(value, kLane); }
 DSV4_DEVICE u32 warp_sum(u32 value) {
@@ -118,7 +121,7 @@ DSV4_DEVICE u32 load_fresh(const u32* address) {
   return value;
 }
 
-// -- loads: of data that no thread of the launch writes
+// -- loads: of data that no thread of the launch writes before all have read it
 // Not through the read-only path (.nc): it wants data that nobody writes while the kernel lives, and here the
 // kernel may start while its producer is still writing.
 DSV4_DEVICE Float4 load_vector(const float* address) {
@@ -529,12 +532,12 @@ DSV4_DEVICE u32 reserve_for_warp(u32& counter, u32 count) {
   return broadcast<0>(first);
 }
 
-// One slot for each lane of `lanes`.
-DSV4_DEVICE u32 reserve(u32& counter, u32 lanes) {
-  return reserve_for_warp(counter, popcount(lanes)) + popcount(lanes & lanes_below_mask());
+// One slot for each of `lanes`, a ballot of the wave; by a single atomic too.
+DSV4_DEVICE u32 reserve(u32& counter, u64 lanes) {
+  u32 first = 0;
+  if (lane_id() == 0) first = shared_add_once(counter, popcount(lanes));
+  return wave_first(first) + count_below(lanes);
 }
-
-DSV4_DEVICE bool has_lane(u32 lanes) { return (lanes >> warp_lane() & 1) != 0; }
 
 // Zeros, four neighbours at a time.
 template <u32 kThreads, u32 kWords>
@@ -754,7 +757,7 @@ struct Batch {
   static constexpr bool kRow = false;    // whether they are all of a row that the thread has
   Float4 scores[vectors];
   u32 first_position;  // of scores[0]
-  u32 position;        // of scores[i], less i times the block's stride, for the other vectors
+  u32 position;        // where vector 0 would begin if it lay one stride before vector 1: leftovers may begin elsewhere
   u32 valid;           // one bit for each score inside the row
 };
 
@@ -1084,7 +1087,7 @@ DSV4_DEVICE void place_few(const Pass& pass, const Held& batch, u32 winners, u32
   const u32 count = popcount(winners);
   const u32 first = reserve_for_warp(pass.shared.taken[0], warp_sum(count));
   put_winners(pass.shared, batch, winners, first + sum_below<Held::kScores>(count));
-  if (warp_ballot(tied != 0) != 0) place_tied(pass, batch, tied);
+  if (any_of_wave(tied != 0)) place_tied(pass, batch, tied);
 }
 
 // Each thread marks what it will put, a prefix sum over the warp places it, and one lane reserves for all. The loops
@@ -1110,7 +1113,7 @@ DSV4_DEVICE void collect(const Pass& pass, const Held& batch) {
   for (u32 i = 0; i < Held::kScores; ++i)
     if (score_at(batch, i) >= pass.floor) tied |= 1u << i;
   tied = valid_among<kWhole>(batch, pass.with_nan ? Held::kAll : tied);
-  if (warp_ballot(tied != 0) == 0) return;
+  if (!any_of_wave(tied != 0)) return;
   u32 winners = 0;
 #pragma unroll
   for (u32 i = 0; i < Held::kScores; ++i)
@@ -1280,7 +1283,7 @@ DSV4_DEVICE void revisit(RowSource<Tile>& source, Pass& pass) {
 
 template <class Tile>
 DSV4_DEVICE void add_zeros(const CountCoarse<Tile>& pass) {
-  if (warp_ballot(pass.zeros != 0) != 0) {
+  if (any_of_wave(pass.zeros != 0)) {
     const u32 zeros = inclusive_sum(pass.zeros);
     if (warp_lane() == kWarp - 1) shared_add(pass.shared.histogram[0], zeros);
   }
@@ -1378,6 +1381,11 @@ DSV4_DEVICE u32 bound_row(Source& source, u32 offset, u32 length, const Cut& cut
   return bound > offset ? bound - offset : 0;
 }
 
+// A cut of places may end at 2^32.
+DSV4_DEVICE bool is_above(u32 key, const Cut& cut) {
+  return key >= cut.low && key - cut.low >= cut.span;
+}
+
 // Staged scores are kept in registers while their cut narrows; then they are placed again, fewer of them tied.
 template <class Tile>
 DSV4_DEVICE Cut narrow_stage(Cut cut, u32 k, SharedSelect<Tile>& shared) {
@@ -1407,15 +1415,15 @@ DSV4_DEVICE Cut narrow_stage(Cut cut, u32 k, SharedSelect<Tile>& shared) {
   if (cut.above == first) block_barrier();  // perhaps no round has had one
 #pragma unroll
   for (u32 i = 0; i < Tile::kTiesPerThread; ++i) {
-    const u32 above = warp_ballot(staged[i] && key[i] >= cut.low + cut.span);
-    const u32 tied = warp_ballot(staged[i] && key[i] - cut.low < cut.span);
-    const u32 winner = first + reserve(shared.placed[0], above);
-    const u32 slot = reserve(shared.placed[1], tied);
-    if (has_lane(above)) put_winner(shared, winner, position[i]);
+    const bool above = staged[i] && is_above(key[i], cut);
+    const bool tied = staged[i] && key[i] - cut.low < cut.span;
+    const u32 winner = first + reserve(shared.placed[0], wave_ballot(above));
+    const u32 slot = reserve(shared.placed[1], wave_ballot(tied));
+    if (above) put_winner(shared, winner, position[i]);
     if constexpr (kTieBreak == TieBreak::none) {
-      if (has_lane(tied) && !settled(cut, k)) put_staged(shared, slot, key[i], position[i]);
-      if (has_lane(tied) && settled(cut, k) && cut.above + slot < k) put_winner(shared, cut.above + slot, position[i]);
-    } else if (has_lane(tied)) {
+      if (tied && !settled(cut, k)) put_staged(shared, slot, key[i], position[i]);
+      if (tied && settled(cut, k) && cut.above + slot < k) put_winner(shared, cut.above + slot, position[i]);
+    } else if (tied) {
       const bool all_win = cut.above + cut.tied == k;
       if (!all_win) put_staged(shared, slot, key[i], position[i]);
       if (all_win) put_winner(shared, cut.above + slot, position[i]);
@@ -1584,7 +1592,7 @@ DSV4_DEVICE void finish_row(const Params& params, u32 number, u32 length, Source
   const bool bounded = contested(cut, k);
   u32 bound = 0;
   if (bounded) {
-    bound = bound_row(source, 0, length, cut, k, shared);
+    bound = bound_row(source, 0, length, cut, k, shared);  // its cut, of places, stays in `shared`: settled, too
     cut.tied = k - cut.above;
   }
   Collect<Tile> pass = collector(shared, cut, k, bounded, bound);
@@ -1799,7 +1807,7 @@ DSV4_DEVICE Cut search_fine(SharedCluster<Tile>& shared, const u32 (&)[kWords], 
   return shared.own.cut;
 }
 
-// Tied scores go to rank 0 at once, but where they win as they come.
+// Tied scores go to rank 0 at once, except where they win in order of arrival.
 template <class Tile>
 struct ClusterCollect : Collect<Tile> {
   SharedCluster<Tile>& cluster;
@@ -1951,7 +1959,7 @@ DSV4_DEVICE u32 thin_plateau(Gather<Tile>& pass, const Held& batch, u32 found) {
     if (score_at(batch, i) == pass.floor) equal |= 1u << i;
   equal &= found;
   found ^= equal;
-  if (pass.supplied || warp_ballot(equal != 0) == 0) return found;
+  if (pass.supplied || !any_of_wave(equal != 0)) return found;
   const u32 count = popcount(equal);
   const u32 sum = inclusive_sum(count);
   const u32 before = reserve_for_warp(pass.shared.taken[1], broadcast<kWarp - 1>(sum));
@@ -1972,15 +1980,16 @@ DSV4_DEVICE void take(Gather<Tile>& pass, const Held& batch) {
   for (u32 i = 0; i < Held::kScores; ++i)
     if (score_at(batch, i) >= pass.floor) found |= 1u << i;
   found = valid_among<kWhole>(batch, found);
-  if (warp_ballot(found != 0) == 0) return;
+  if (!any_of_wave(found != 0)) return;
   if (pass.plateau) {
     found = thin_plateau(pass, batch, found);
-    if (warp_ballot(found != 0) == 0) return;
+    if (!any_of_wave(found != 0)) return;
   }
   const u32 count = popcount(found);
   const u32 sum = inclusive_sum(count);
-  const u32 first = reserve_for_warp(pass.shared.taken[0], broadcast<kWarp - 1>(sum));
-  pass.full = first >= Tile::kPoolCapacity;
+  const u32 total = broadcast<kWarp - 1>(sum);
+  const u32 first = reserve_for_warp(pass.shared.taken[0], total);
+  pass.full = first + total > Tile::kPoolCapacity;
   u32 slot = first + sum - count;
 #pragma unroll
   for (u32 i = 0; i < Held::kScores; ++i) {
@@ -2232,7 +2241,7 @@ DSV4_DEVICE void collect_short(const Collect<Tile>& pass, const ShortRow<Tile::k
     if (row.scores[i] >= ceiling) *place++ = position_at(row, i);
   if constexpr (kTieBreak != TieBreak::none)
     if (pass.bounded) tied &= inside_bound(row, pass.bound);
-  if (warp_ballot(tied != 0) != 0) place_tied(pass, row, tied);
+  if (any_of_wave(tied != 0)) place_tied(pass, row, tied);
 }
 
 template <bool kWhole, class Tile, u32 kThreads, u32 kVectors>

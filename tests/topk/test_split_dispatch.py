@@ -90,9 +90,9 @@ def test_blocks_of_a_row_stay_on_one_die() -> None:
 def test_dies_follow_from_the_units_that_a_device_reports() -> None:
     made = manifest("gfx942")
     for units, xcds in ((304, 8), (152, 4), (76, 2), (38, 1), (80, 4), (20, 1), (100, 1), (0, 1)):
-        assert with_dies(made, {"units": units, "xcds": 1})["xcds"] == xcds, units
-    assert usual_facts(manifest("gfx950")) == {"units": 256, "xcds": 8}
-    assert usual_facts(manifest("sm_90")) == {"units": 132, "xcds": 1}
+        assert with_dies(made.target, {"units": units, "xcds": 1})["xcds"] == xcds, units
+    assert usual_facts(manifest("gfx950").target) == {"units": 256, "xcds": 8}
+    assert usual_facts(manifest("sm_90").target) == {"units": 132, "xcds": 1}
 
 
 def test_grids_are_never_too_high_and_an_empty_batch_has_none() -> None:

@@ -40,11 +40,13 @@ def test_exact_and_clean_in_every_order(target: str) -> None:
     assert failures(family(target), CASES, ORDERS) == []
 
 
-#: a border in any slice, in the first one among NaN, ties narrowed by key and by place, and more than are staged
+#: a border in any slice, in the first one among NaN, ties narrowed by key and by place, down to the very first, and
+#: more than are staged
 BORDERS = (
     ("sparse_zeros", 40001, 2048),
     ("nan_all", 20001, 700),
     ("plateau_in_a_bin", 50001, 2048),
+    ("ties_in_front", 50001, 1024),
     ("one_bin", 35002, 512),
 )
 
@@ -54,6 +56,14 @@ BORDERS = (
 def test_ties_and_order_of_split_rows(target: str, rules: Rules) -> None:
     cases = [Case("split", *shape, "packed", start=3, mapped=True, page_bits=4, rules=rules) for shape in BORDERS]
     assert failures(family(target), cases, ORDERS[1:]) == []
+
+
+def test_places_that_wrap_around_are_a_race() -> None:
+    """Every staged score would count as one of the winners, which share their slots with the right ones."""
+    case = Case("split", "ties_in_front", 50001, 1024, "indices", rules=Rules(tie_break="low"))
+    assert failures(family("gfx950"), [case], ORDERS) == []
+    (wrong,) = failures(family("gfx950", "places_wrap"), [case], ORDERS[1:2])
+    assert "LDS race" in wrong
 
 
 @pytest.mark.parametrize("mutation", ["early_ticket", "counter_kept", "overflow_dropped", "short_slices"])

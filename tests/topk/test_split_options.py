@@ -23,7 +23,7 @@ RULES = (
     Rules("high", "drop", "index"),
 )
 #: zeros whose border is in the first slice, in any, in the last ones; NaN likewise; ties that are ranked as they are,
-#: narrowed by key, and by place; more than are staged; all equal
+#: narrowed by key, and by place, down to the very first places; more than are staged; all equal
 SHAPES = (
     ("mixed_zeros", 40000, 2048),
     ("zeros_95", 33001, 2048),
@@ -37,6 +37,7 @@ SHAPES = (
     ("normal_20_3", 60001, 2048),
     ("plateau_in_a_bin", 50001, 2048),
     ("plateau_in_a_bin", 30001, 100),
+    ("ties_in_front", 50001, 1024),
     ("one_bin", 35002, 1024),
     ("eight_values", 20002, 1024),
     ("all_equal_negative", 20001, 700),
