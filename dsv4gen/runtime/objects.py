@@ -71,8 +71,10 @@ class KernelSource(NamedTuple):
                 remedy="run: dsv4gen build --compile, or unset the variable",
             )
         with self.cache.lock(self._key(symbol)):
-            binary = self._cached(symbol) or self._compile(symbol)
-        return CodeObject(binary, "compiled", time.perf_counter() - started)
+            binary, origin = self._cached(symbol), "cache"
+            if binary is None:
+                binary, origin = self._compile(symbol), "compiled"
+        return CodeObject(binary, origin, time.perf_counter() - started)
 
     def _key(self, symbol: str) -> Key:
         text = sources.slice_source(self.name, self.text, [symbol]).text

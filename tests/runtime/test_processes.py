@@ -53,6 +53,7 @@ def test_eight_processes_start_cold_together(generated: Path, library: Path, tmp
         started = [_start(generated, library, STUB_COMPILE_MS="200", STUB_COMPILE_LOG=str(log)) for _ in range(8)]
         results = [_finish(process) for process in started]
         assert len({result["digest"] for result in results}) == 1, turn
+        assert sorted(result["origin"] for result in results) == ["cache"] * 7 + ["compiled"]
         assert len(log.read_text().splitlines()) == 1, "the others wait and take the first one's"
         assert not list((tmp_path / "cache").rglob(".staging-*"))
 
