@@ -137,21 +137,16 @@ def explain(
         ArgumentError: an axis or option that does not exist, a size out of range or missing.
     """
     word = target or env.text(env.TARGET)
-    accepted = (
-        _accept_target(family, word)
-        if word
-        else _accept_device(family, platform.device_index(device), platform.current())
-    )
+    index, here = platform.device_index(device), platform.current()
+    accepted = _accept_target(family, word) if word else _accept_device(family, index, here)
     entry = accepted.manifest.families[family]
     name = op or entry["main"]
     if name not in entry["ops"]:
         raise unknown_op(family, name, entry["ops"])
     options = {key: value for key, value in shape.items() if isinstance(value, str)}
     sizes = {key: value for key, value in shape.items() if key not in options}
-    here = platform.current()
     manifest = accepted.manifest
-    found = platform.facts(here, platform.device_index(device))
-    facts = usual_facts(manifest.target) if word else with_dies(manifest.target, found)
+    facts = usual_facts(manifest.target) if word else with_dies(manifest.target, platform.facts(here, index))
     sizes = with_facts(entry, name, sizes, facts)
     return decide(family, entry, accepted.target, name, sizes, options)
 
@@ -226,7 +221,7 @@ def _set_log_level() -> None:
     """DSV4GEN_LOG decides what the package's logger lets through; without a handler Python prints warnings only."""
     level = env.text(env.LOG).upper()
     _log.setLevel(level)
-    if env.LOG.name and level in ("DEBUG", "INFO") and not _log.handlers:
+    if level in ("DEBUG", "INFO") and not _log.handlers:
         _log.addHandler(logging.StreamHandler())
 
 

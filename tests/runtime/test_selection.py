@@ -290,6 +290,12 @@ def test_explain_says_why_and_why_not() -> None:
         dsv4gen.explain("demo", target="sm_90", rows=70000, width=1)
 
 
+@pytest.mark.usefixtures("roots")
+def test_explain_with_a_target_asks_for_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TorchPlatform, "devices", lambda _: pytest.fail("asked"))
+    assert dsv4gen.explain("demo", target="sm_90", rows=4, width=8192).launches
+
+
 def test_listing(roots: Path) -> None:
     assert dsv4gen.targets() == ("gfx90a", "gfx942", "sm_100", "sm_120", "sm_80", "sm_90")
     assert dsv4gen.families() == dsv4gen.families("sm_90") == ("demo",)
