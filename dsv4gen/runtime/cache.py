@@ -68,7 +68,7 @@ class Cache:
         return cls(tuple(dict.fromkeys((first, _temporary_root()))))
 
     def get(self, key: Key, compiler: str, suffix: str) -> bytes | None:
-        """A valid code object, or None; an empty `compiler` takes the newest-named entry of any compiler."""
+        """A valid code object, or None; an empty `compiler` takes one of any, the first by the hashes in names."""
         for root in self.roots:
             if not _is_safe(root):
                 continue

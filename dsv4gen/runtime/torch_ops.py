@@ -56,7 +56,7 @@ def bind_op(
     empty = {
         **dict.fromkeys(names),
         **unused,
-        **{name: table.defaults[name] for name in numbers if name in table.defaults},
+        **{number: table.defaults[number] for number in numbers if number in table.defaults},
     }
     lists = [number for number, kind in number_types(entry, table.op) if kind == LISTS]
     dropped = set(table.optional_numbers) - set(numbers)
