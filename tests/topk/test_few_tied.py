@@ -15,7 +15,7 @@ from dsv4gen.reference.topk_scores import SCORES, Draw, Maker
 from dsv4gen.target import resolve_target
 from tests.topk.host import WAVES, HostTopk, only, topk_specs
 
-#: around the warps of a block, what threads rank, and what is ranked at all (two, 64 and 128 here and as shipped)
+#: around the warps of a block (8, 16 and 32), what threads rank (64), and what is ranked at all (128)
 TIED = (1, 2, 3, 8, 9, 16, 17, 32, 33, 63, 64, 65, 127, 128, 129)
 K = 300
 KERNELS = ("topk_short2_t512", "topk_short4_t256", "topk_t256", "topk_cluster2_t1024")
