@@ -20,6 +20,7 @@ import tests.topk.test_split as split
 import tests.topk.test_split_options as split_options
 import tests.triton.test_mutations as gather_dequant
 from dsv4gen.base import paths
+from tests.simt.layers import WAVE_BUGS
 
 TABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "gather_dequant": gather_dequant.MUTATIONS,
@@ -48,7 +49,7 @@ def test_defects_and_their_checks_are_those_of_the_tests(family: str) -> None:
 
 def test_defects_of_topk_by_wave_size() -> None:
     listed = {defect: tuple(columns[1:]) for defect, columns in rows("topk").items()}
-    waves = dict.fromkeys(topk.WAVE_BUGS, ("rejected", "harmless"))
+    waves = dict.fromkeys(WAVE_BUGS, ("rejected", "harmless"))
     everywhere = (*topk.MISSING_PIECES, *topk.WINDOW_BUGS, *topk_options.OPTION_BUGS)
     everywhere += (*topk_sampled.SAMPLE_BUGS, *topk_clusters.CLUSTER_BUGS, *topk_tied.TIE_BUGS)
     assert listed == {**waves, **dict.fromkeys(everywhere, ("rejected", "rejected"))}

@@ -17,6 +17,8 @@ LAYERS = {
     "simt": "device/simt/layer.cpp.jinja",
 }
 WAVES = (32, 64)
+#: planted defects of the layers that show where a wave is two logical warps
+WAVE_BUGS = ("ballot_low_half", "shuffle_without_width", "lane_mask_32bit")
 
 #: the parameters of every small kernel
 PARAMS = "struct Params { const float* input; u32* out; u32 n; };\n"

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.simt.layers import PARAMS, render_layer
+from tests.simt.layers import PARAMS, WAVE_BUGS, render_layer
 from tests.simt.primitives import CLUSTERS, PRIMITIVES
 from tests.tools import need_module, need_tool
 
 AMD = {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1201": 32, "gfx1250": 32}
 NVIDIA = {"sm_80": False, "sm_89": False, "sm_90a": True, "sm_100a": True, "sm_120a": True}
 KERNELS = re.findall(r"void (\w+)\(DSV4_PARAMS", PRIMITIVES)
-ALL_MUTATIONS = frozenset({"ballot_low_half", "shuffle_without_width", "lane_mask_32bit"})
 
 
 def compile_hip(folder: Path, text: str, arch: str, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -43,7 +42,7 @@ def test_hip_layer_compiles_without_headers(arch: str, tmp_path: Path) -> None:
 
 def test_planted_defects_compile_too(tmp_path: Path) -> None:
     """A mutation that does not compile would prove nothing."""
-    text = render_layer("hip", 64, ALL_MUTATIONS) + PARAMS + PRIMITIVES
+    text = render_layer("hip", 64, frozenset(WAVE_BUGS)) + PARAMS + PRIMITIVES
     done = compile_hip(tmp_path, text, "gfx942")
     assert done.returncode == 0, done.stderr
     changed = (tmp_path / "kernel.s").read_text()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.simt.layers import LAYOUT, WAVES, arguments, build
+from tests.simt.layers import LAYOUT, WAVE_BUGS, WAVES, arguments, build
 from tests.simt.primitives import PRIMITIVES
 
 ORDERS = ("ascending", "descending", "random:3")
-MUTATIONS = ("ballot_low_half", "shuffle_without_width", "lane_mask_32bit")
 KERNELS = {"ballots": 4, "scan_ones": 1, "warp_totals": 1, "shuffles": 4}
 
 
@@ -26,7 +25,7 @@ def outputs(wave: int, mutations: frozenset[str], order: str) -> dict[str, list[
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("mutation", MUTATIONS)
+@pytest.mark.parametrize("mutation", WAVE_BUGS)
 def test_layer_defects_show_on_wave_64_only(mutation: str, order: str) -> None:
     planted = frozenset({mutation})
     assert outputs(32, planted, order) == outputs(32, frozenset(), order)

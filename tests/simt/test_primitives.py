@@ -8,10 +8,9 @@ import pytest
 
 from dsv4gen.emulate.simt.protocol import Shape
 from tests.simt.layers import LAYOUT, WAVES, arguments, build
-from tests.simt.primitives import PRIMITIVES, reduced, reduction_words
+from tests.simt.primitives import PRIMITIVES, Words, reduced, reduction_words
 
 ORDERS = ("ascending", "descending", "random:1", "random:2")
-Words = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float32]
 
 waves = pytest.mark.parametrize("wave", WAVES)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dsv4gen.reference.topk_cases import Case, Problem, build_problem
+from dsv4gen.reference.topk_cases import Case, Problem, bits_of, build_problem
 from dsv4gen.reference.topk_rows import WINDOWED
 from dsv4gen.reference.topk_scores import SCORES, Draw
 from tests.topk.host import HostTopk, labels, topk_plan
@@ -21,7 +21,7 @@ def problem_of(case: Case, row: Tensor) -> Problem:
     """The case's problem with the first row's scores replaced."""
     problem = build_problem(case)
     problem.rows.valid(0).copy_(row)
-    return replace(problem, scores_before=problem.scores.contiguous().view(torch.int32).clone())
+    return replace(problem, scores_before=bits_of(problem.scores))
 
 
 def launch(host: HostTopk, problem: Problem) -> None:
@@ -58,7 +58,7 @@ def test_few_numbers_among_nan(host: HostTopk, label: str) -> None:
 def test_lengths_are_clamped(host: HostTopk, label: str, mode: str) -> None:
     problem = build_problem(Case(label, "normal", 3000, 512, mode=mode, page_bits=6))
     problem.rows.seq_lens.copy_(torch.tensor([2**31 - 1, -(2**31)]))
-    launch(host, replace(problem, scores_before=problem.scores.contiguous().view(torch.int32).clone()))
+    launch(host, replace(problem, scores_before=bits_of(problem.scores)))
     assert problem.out.tensor[1].tolist() == [-1] * 512
 
 

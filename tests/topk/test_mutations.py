@@ -6,12 +6,12 @@ import pytest
 
 from dsv4gen.base.errors import EmulationError, VerifyError
 from dsv4gen.reference.topk_cases import ORDERS, Case
+from tests.simt.layers import WAVE_BUGS
 from tests.topk.host import HostTopk, only, topk_plan
 from tests.topk.windows import MODE as PACKED
 from tests.topk.windows import run_windows
 
 LABEL, MODE = "topk_t256", "indices"
-WAVE_BUGS = ("ballot_low_half", "shuffle_without_width", "lane_mask_32bit")
 MISSING_PIECES = ("missing_barrier", "missing_validity")
 WINDOW_BUGS = ("window_past_row", "unchecked_table_row")
 #: register and streaming rows with many winners, ranked ties, staged ties that are narrowed, and padding that would win

@@ -17,10 +17,10 @@ from tests.topk.host import WAVES, HostTopk, labels, only, topk_plan
 
 LABELS = labels(topk_plan())
 #: kernels that have the options: v1 has none
-TIE_BREAKERS = SORTERS = [label for label in LABELS if "v1" not in label]
+V2 = [label for label in LABELS if "v1" not in label]
 #: for options that ask for a text of every kernel and mode: kernels take turns between wave sizes
 TURNS = [(WAVES[number % len(WAVES)], label) for number, label in enumerate(LABELS)]
-TURNS_OF_V2 = [(wave, label) for wave, label in TURNS if label in TIE_BREAKERS]
+TURNS_OF_V2 = [(wave, label) for wave, label in TURNS if label in V2]
 OPTION_BUGS = ("tie_break_ignored", "unordered_windows", "nan_kept")
 #: plateaus of the border's score: zeros, equal scores of which registers or stages hold all or not, and NaN
 PLATEAUS = (
@@ -82,7 +82,7 @@ def test_nan_is_dropped(host: HostTopk, label: str, rules: Rules) -> None:
     assert host.failures(cases) == []
 
 
-@pytest.mark.parametrize("label", SORTERS)
+@pytest.mark.parametrize("label", V2)
 def test_nan_is_dropped_and_the_rest_sorted(host: HostTopk, label: str) -> None:
     rules = Rules("high", "drop", "index")
     cases = [option_case(label, *shape, rules, ORDERS[i % 4]) for i, shape in enumerate(NANS)]
@@ -116,7 +116,7 @@ def test_bf16_scores(host: HostTopk, label: str) -> None:
     assert host.failures([replace(case, score_dtype="bf16") for case in cases]) == []
 
 
-@pytest.mark.parametrize("label", SORTERS[:1])
+@pytest.mark.parametrize("label", V2[:1])
 def test_bf16_scores_with_rules(host: HostTopk, label: str) -> None:
     rules = Rules("low", "drop", "index")
     cases = [option_case(label, *shape, rules, ORDERS[i % 4]) for i, shape in enumerate((*PLATEAUS, *NANS))]
