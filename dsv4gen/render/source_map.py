@@ -35,6 +35,15 @@ class SourceMap:
         template, number = self.origins[line - 1]
         return Place(f"templates/{template}", number)
 
+    def with_template_lines(self, text: str) -> str:
+        """A text whose places in the file, such as `topk.hip:12:3`, are followed by the template's."""
+
+        def both(found: re.Match[str]) -> str:
+            origin = self.origin(int(found[1]))
+            return f"{found[0]} = {origin}" if origin else found[0]
+
+        return re.sub(rf"{re.escape(self.file)}:(\d+)(?::\d+)?", both, text)
+
     def to_json(self) -> dict[str, object]:
         """Run-length form: `[output line, template index, template line]` where the origin does not just advance."""
         names = sorted({template for template, _ in self.origins})

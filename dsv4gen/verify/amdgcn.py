@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -71,7 +70,9 @@ class AmdgcnFamily(FamilyOracle):
         result = kernel.run(launch.grid, launch.block, packed, buffers=buffers, lds=launch.shared_bytes, order=order)
         self.results.append((launch, result))
         if result.problems:
-            raise EmulationError(f"{launch.symbol}: " + "\n".join(map(self._at_template_lines, result.problems)))
+            raise EmulationError(
+                f"{launch.symbol}: " + "\n".join(map(self.file.source_map.with_template_lines, result.problems))
+            )
 
     def _compile(self, text: str) -> str:
         """The assembly of the file, of one of its kernels or with other choices: lines have the same numbers."""
@@ -80,15 +81,6 @@ class AmdgcnFamily(FamilyOracle):
             code = compile_source(text, self.record, name=self.plan.family, source_map=origins, flags=flags)
             self._assembly[text] = code.assembly or ""
         return self._assembly[text]
-
-    def _at_template_lines(self, problem: str) -> str:
-        """A problem's text with lines of the generated file followed by the template's."""
-
-        def both(found: re.Match[str]) -> str:
-            origin = self.file.source_map.origin(int(found[1]))
-            return f"{found[0]} = {origin}" if origin else found[0]
-
-        return re.sub(rf"{re.escape(self.file.name)}:(\d+)(?::\d+)?", both, problem)
 
 
 def _number(value: Any) -> int | float:

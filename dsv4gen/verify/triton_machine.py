@@ -7,7 +7,6 @@ is one of these when its function, warps and constants are, whatever strides and
 from __future__ import annotations
 
 import ast
-import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -94,7 +93,9 @@ class TritonMachine:
         try:
             self._worker.call(self._module, op, timeout_s=TIME_LIMIT_S, **cast(dict[str, Any], dict(arguments)))
         except EmulationError as error:
-            raise EmulationError(self._at_template_lines(error.message), remedy=error.remedy) from error
+            raise EmulationError(
+                self.file.source_map.with_template_lines(error.message), remedy=error.remedy
+            ) from error
 
     def parameters(self, op: str) -> list[str]:
         """The parameters of a launch function."""
@@ -127,12 +128,3 @@ class TritonMachine:
             and warps * self._wave == launch.block
             and all(launch.constants.get(name) == value for name, value in declared(kernel).items())
         )
-
-    def _at_template_lines(self, problem: str) -> str:
-        """A problem's text with lines of the generated file followed by the template's."""
-
-        def both(found: re.Match[str]) -> str:
-            origin = self.file.source_map.origin(int(found[1]))
-            return f"{found[0]} = {origin}" if origin else found[0]
-
-        return re.sub(rf"{re.escape(self.file.name)}:(\d+)(?::\d+)?", both, problem)
