@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from dsv4gen.base.errors import EXIT_FINDINGS, UsageError
 from dsv4gen.commands.options import (
@@ -94,10 +95,13 @@ def emulate(
     """
     from dsv4gen.verify.emulated import emulate_code_object, emulate_shape
 
+    _refuse_unused(hsaco is not None)
     if hsaco is not None:
         arguments = [word for word in (family, *words) if word]
         blocks = parse_grid(grid)
-        outcome = emulate_code_object(hsaco, kernel or "", blocks, block, arguments, lds, order)
+        if not kernel:
+            raise UsageError("--hsaco without a kernel", remedy="name one: --kernel SYMBOL")
+        outcome = emulate_code_object(hsaco, kernel, blocks, block, arguments, lds, order)
     elif family and target:
         axes, options = parse_shape(words)
         outcome = emulate_shape(family, target, op, axes, options, order, variant=variant, path=path)
@@ -108,6 +112,23 @@ def emulate(
     else:
         outcome.show()
     sys.exit(EXIT_FINDINGS if outcome.problem else 0)
+
+
+def _refuse_unused(code_object: bool) -> None:
+    """Refuse flags of `emulate` that what was asked for does not look at.
+
+    Raises:
+        UsageError: such a flag.
+    """
+    context = click.get_current_context()
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    unused = given & ({"target", "op", "variant", "path"} if code_object else {"kernel", "grid", "block", "lds"})
+    if unused:
+        where = "--hsaco" if code_object else "a family"
+        raise UsageError(
+            f"--{min(unused)} says nothing about {where}",
+            remedy=f"leave it out{'' if code_object else ', or give --hsaco FILE'}",
+        )
 
 
 COMMANDS: tuple[click.Command, ...] = (verify, emulate)

@@ -13,7 +13,7 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from dsv4gen.base.errors import ArgumentError, VerifyError
+from dsv4gen.base.errors import ArgumentError, VerifyError, did_you_mean
 from dsv4gen.reference import topk
 from dsv4gen.reference.covering import Row, covering_design
 from dsv4gen.reference.hazards import Poisoned, poisoned
@@ -81,7 +81,6 @@ class Case:
         where = f"head {self.head}, seq_stride {self.seq_stride}, page_bits {self.page_bits}, {self.order}"
         where += f", start {self.start}" if self.mode in WINDOWED else ""
         where += ", mapped" if self.mode == "packed" and self.mapped else ""
-        where += "" if self.score_dtype == "f32" else f", {self.score_dtype}"
         where += "" if self.score_dtype == "f32" else f", {self.score_dtype}"
         where += "".join(
             f", {name} {choice}" for name, choice in vars(self.rules).items() if choice != getattr(topk.ANY, name)
@@ -316,28 +315,36 @@ class Call:
         self.problem.check()
 
 
-def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str]) -> Call:
+def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str], order: str = "ascending") -> Call:
     """One row of exactly this width, with normal scores unless `scores` says otherwise; it stands for all of a batch.
 
+    Args:
+        order: of blocks and waves, for the case's name.
+
     Raises:
-        ArgumentError: an op, size or option that top-k does not have.
+        ArgumentError: an op, size or option that top-k does not have, or an empty batch.
     """
-    known = {"batch", "width", "k", "page_bits"}
-    choices = {"mode", "scores", "order", "score_dtype", *topk.CHOICES}
-    unknown = [name for name in (*shape, *options) if name not in known | choices]
+    sizes, choices = {"batch", "width", "k", "page_bits"}, {"mode", "scores", "score_dtype", *topk.CHOICES}
+    unknown = [*(name for name in shape if name not in sizes), *(name for name in options if name not in choices)]
     if unknown or op != "select":
         what = unknown[0] if unknown else op
         raise ArgumentError(
             f"no size or option {what!r}",
-            remedy=f"sizes: {', '.join(sorted(known))}; options: {', '.join(sorted(choices - {'order'}))}",
+            remedy=f"sizes: {', '.join(sorted(sizes))}; options: {', '.join(sorted(choices))}",
         )
+    scores = options.get("scores", "normal")
+    if scores not in SCORES:
+        raise ArgumentError(f"no scores {scores!r}{did_you_mean(scores, SCORES)}", remedy=f"one of {', '.join(SCORES)}")
+    if shape.get("batch", 1) < 1:
+        raise ArgumentError("batch=0 launches nothing", remedy="give batch=1 or more")
     case = Case(
         "select",
-        options.get("scores", "normal"),
+        scores,
         shape.get("width", 8192),
         shape.get("k", 512),
         mode=options.get("mode", "page_table"),
         page_bits=shape.get("page_bits", 6),
+        order=order,
         score_dtype=options.get("score_dtype", "f32"),
         rules=topk.Rules(**{name: choice for name, choice in options.items() if name in topk.CHOICES}),
     )

@@ -94,7 +94,7 @@ def decide(
     """
     chosen_options = complete_options(family, options)
     variant, variant_reason = choose_variant(family, environ)
-    _check_shape(family, shape)
+    check_shape(family, shape)
     names = {**shape, **family["constants"], **chosen_options}
     try:
         considered, path = _choose_path(family["ops"][op]["paths"], variant, names, disabled or {})
@@ -181,7 +181,7 @@ def complete_options(family: Json, options: Mapping[str, str]) -> dict[str, str]
     """
     declared: Json = family["options"]
     for name, value in options.items():
-        if name in family["axes"] and isinstance(value, str):
+        if (name in family["axes"] or name in RUNTIME_FACTS) and isinstance(value, str):
             raise ArgumentError(f"{name}={value!r} is not a whole number", remedy=f"give {_size_words(family, name)}")
         if name not in declared:
             known = ", ".join(declared) or "none"
@@ -242,18 +242,29 @@ def _why_not(path: Json, variant: str, disabled: Mapping[str, str]) -> str:
     return disabled.get(path["name"], "")
 
 
-def _check_shape(family: Json, shape: Shape) -> None:
+def check_shape(family: Json, shape: Shape) -> None:
+    """Refuse sizes that the family does not take.
+
+    Raises:
+        ArgumentError: no such axis or fact of the device, or a value outside its range.
+    """
     axes = host_axes(family)
     for name, value in shape.items():
+        if name in family["options"]:
+            raise ArgumentError(f"{name}={value} is not one of {', '.join(family['options'][name]['choices'])}")
         if name in RUNTIME_FACTS:
+            _check_range(family, name, value, *RUNTIME_FACTS[name])
             continue
         if name not in axes:
             raise ArgumentError(f"no axis {name!r}{did_you_mean(name, axes)}; axes: {', '.join(axes)}")
         low, high = (evaluate_json(axes[name][end]["tree"], {**family["constants"], **shape}) for end in ("min", "max"))
-        if not low <= value <= high:
-            raise ArgumentError(
-                f"{name}={value} is outside {low}..{high}", remedy=f"give {_size_words(family, name)} in that range"
-            )
+        _check_range(family, name, value, int(low), int(high))
+
+
+def _check_range(family: Json, name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        remedy = f"give {_size_words(family, name)} in that range"
+        raise ArgumentError(f"{name}={value} is outside {low}..{high}", remedy=remedy)
 
 
 def _size_words(family: Json, name: str) -> str:

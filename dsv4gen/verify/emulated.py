@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dsv4gen.base import extensions
-from dsv4gen.base.errors import CompileError, EmulationError, UsageError, VerifyError, did_you_mean
+from dsv4gen.base.errors import ArgumentError, CompileError, EmulationError, UsageError, VerifyError, did_you_mean
 from dsv4gen.console import say, table
 from dsv4gen.emit.build import make_plans
 from dsv4gen.emit.manifest import family_json, target_json
@@ -20,7 +20,14 @@ from dsv4gen.emulate.amdgcn.launch import Options
 from dsv4gen.emulate.triton import Launch
 from dsv4gen.plan.ir import FamilyPlan
 from dsv4gen.reference.workload import Request, Workload
-from dsv4gen.runtime.dispatch import complete_options, usual_facts
+from dsv4gen.runtime.dispatch import (
+    check_shape,
+    choose_variant,
+    complete_options,
+    host_axes,
+    names_in_bounds,
+    usual_facts,
+)
 from dsv4gen.spec import load_specs
 from dsv4gen.target import TargetRecord, resolve_target
 from dsv4gen.verify.amdgcn import AmdgcnFamily
@@ -116,18 +123,23 @@ def emulate_shape(
     ops = [one.name for one in plan.ops]
     if op and op not in ops:
         raise UsageError(f"{family} has no op {op!r}{did_you_mean(op, ops)}", remedy=f"ops: {', '.join(ops)}")
+    if record.evidence != "emulated":
+        raise UsageError(
+            f"{name} is compile-only: the emulator does not execute it", remedy=f"run: dsv4gen verify -t {name}"
+        )
     _check_choice(plan, op or plan.main, variant, path)
+    _check_sizes(plan, shape, options)
     if plan.language == "triton":
         return emulate_triton(plan, record, op or plan.main, shape, options, order)
     cases = importlib.import_module(f"dsv4gen.reference.{plan.reference}_cases")
     if not hasattr(cases, "shape_case"):
         raise UsageError(f"{family} has no calls by shape yet", remedy=f"run: dsv4gen verify -t {name} -f {family}")
-    case = cases.shape_case(op or plan.main, shape, options)
+    case = cases.shape_case(op or plan.main, shape, options, order)
     oracle = AmdgcnFamily(plan, record)
     oracle.device = usual_facts(target_json(plan.target))
     problem = ""
     try:
-        oracle.run(case, variant=variant, path=path, order=order, like=shape)
+        oracle.run(case, variant=variant or choose_variant(oracle.entry)[0], path=path, order=order, like=shape)
     except (VerifyError, EmulationError) as error:
         problem = str(error)
     launches = tuple(
@@ -153,6 +165,20 @@ def _check_choice(plan: FamilyPlan, op: str, variant: str, path: str) -> None:
             raise UsageError(f"{plan.family} has no {what} {value!r}{did_you_mean(value, known[what])}", remedy=remedy)
 
 
+def _check_sizes(plan: FamilyPlan, shape: Mapping[str, int], options: Mapping[str, str]) -> None:
+    """Refuse values of the family's axes and options before memory is made for them; other names are the case's own.
+
+    Raises:
+        ArgumentError: a size that is no whole number or out of range, or a choice that an option does not have.
+    """
+    entry = family_json(plan)
+    axes = host_axes(entry)
+    complete_options(entry, {name: value for name, value in options.items() if name in {*axes, *entry["options"]}})
+    known = {*shape, *entry["constants"]}
+    bounded = [name for name in axes if names_in_bounds(entry, [name]) <= known] + list(entry["options"])
+    check_shape(entry, {name: value for name, value in shape.items() if name in bounded})
+
+
 def emulate_triton(
     plan: FamilyPlan,
     record: TargetRecord,
@@ -168,6 +194,9 @@ def emulate_triton(
         ArgumentError: a size or an option that the op does not have.
         ToolMissing: no Triton.
     """
+    nothing = [name for name, size in shape.items() if size < 1]
+    if nothing:
+        raise ArgumentError(f"{nothing[0]}={shape[nothing[0]]} leaves nothing to run", remedy="give 1 or more")
     request = Request(plan.family, op, shape, complete_options(family_json(plan), options), plan.constants, "cpu")
     work = _workload(plan, request)
     call = work.make()[0]

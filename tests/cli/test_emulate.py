@@ -120,6 +120,20 @@ def test_a_defect_of_a_triton_family_is_reported_with_exit_code_1(monkeypatch: p
         (("topk", "--target", "sm_90"), "is no AMD target"),
         (("tpk", "--target", "gfx950"), "did you mean 'topk'?"),
         (("topk", "--target", "gfx950", "rows=3"), "no size or option 'rows'"),
+        (("topk", "--target", "gfx950", "width=1e3"), "width='1e3' is not a whole number"),
+        (("topk", "--target", "gfx950", "mode=5"), "mode=5 is not one of indices, page_table"),
+        (("topk", "--target", "gfx950", "scores=zeros_59"), "no scores 'zeros_59' (did you mean 'zeros_"),
+        (("topk", "--target", "gfx950", "score_dtype=f16"), "score_dtype='f16' is not one of f32, bf16"),
+        (("topk", "--target", "gfx950", "k=-1"), "k=-1 is outside 1..2048"),
+        (("topk", "--target", "gfx950", "width=99999999999"), "width=99999999999 is outside 0..4194304"),
+        (("topk", "--target", "gfx950", "batch=0"), "batch=0 launches nothing"),
+        (("topk", "--target", "gfx950", "order=random"), "no size or option 'order'"),
+        (("topk", "--target", "gfx950", "--order", "random:"), "unknown order 'random:'"),
+        (("topk", "--target", "gfx950", "--grid", "4"), "--grid says nothing about a family"),
+        (("topk", "--target", "gfx1250"), "gfx1250 is compile-only"),
+        (("gather_dequant", "--target", "gfx950", "tokens=0", "width=8"), "tokens=0 leaves nothing to run"),
+        (("--hsaco", "k.hsaco"), "--hsaco without a kernel"),
+        (("--hsaco", "k.hsaco", "--kernel", "x", "--path", "split"), "--path says nothing about --hsaco"),
         (("topk", "--target", "gfx950", "--path", "spilt"), "no path 'spilt' (did you mean 'split'?)"),
         (("topk", "--target", "gfx950", "--variant", "v3"), "no variant 'v3'"),
         (("sparse_decode", "--target", "gfx950", "--path", "split"), "whose launcher chooses paths itself"),
@@ -135,6 +149,14 @@ def test_mistakes_are_named(words: tuple[str, ...], expected: str) -> None:
     done = emulate(*words)
     assert expected in done.output
     assert done.exit_code == 2
+
+
+def test_the_familys_flag_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DSV4GEN_TOPK", "v1")
+    done = emulate("topk", "--target", "gfx950", "width=600", "k=512", "--json")
+    assert [launch["symbol"] for launch in json.loads(done.stdout)["launches"]] == ["topk_v1_page_table_t512"]
+    monkeypatch.setenv("DSV4GEN_TOPK", "v9")
+    assert "DSV4GEN_TOPK='v9' is not one of v2, v1" in emulate("topk", "--target", "gfx950", "width=600").output
 
 
 @pytest.mark.parametrize("word", ["f33[4]", "f32[x]", "i32:a", "i8:300", "what"])

@@ -61,7 +61,7 @@ def refused(*words: str, says: str) -> None:
         ("emulate tpk -t gfx950", "did you mean 'topk'?"),
         ("emulate topk -t gfx950 rows=3", "no size or option 'rows'"),
         ("emulate topk -t gfx950 --op pick width=9 k=4", "no op 'pick'"),
-        ("emulate topk -t gfx950 mode=pages", "unknown mode 'pages'"),
+        ("emulate topk -t gfx950 mode=pages", "mode='pages' is not one of indices"),
         ("emulate sparse_decode -t gfx950 --op attends", "no op 'attends' (did you mean 'attend'?)"),
         ("emulate topk -t gfx950 width=900 k=512 --order upwards", "unknown order 'upwards'"),
         ("bench tpk", "did you mean 'topk'?"),

@@ -40,8 +40,8 @@ class Options:
         Raises:
             ArgumentError: an unknown order.
         """
-        name, _, seed = self.order.partition(":")
-        if name not in ORDERS or (seed and not (seed.isascii() and seed.isdigit())):
+        name, colon, seed = self.order.partition(":")
+        if name not in ORDERS or (colon and not (name == "random" and seed.isascii() and seed.isdigit())):
             raise ArgumentError(f"unknown order {self.order!r}", remedy="ascending, descending, random, random:SEED")
         return ORDERS[name], int(seed) if seed else self.seed
 
