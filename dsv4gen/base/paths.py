@@ -77,7 +77,10 @@ def cache() -> Path:
 
 def display(path: Path) -> str:
     """A path as shown to users and written to files: relative to the checkout or to the working folder."""
-    resolved = path.resolve()
+    try:
+        resolved = path.resolve()
+    except (OSError, RuntimeError):  # a link that leads to itself
+        return str(path)
     for root in (checkout(), Path.cwd().resolve()):
         if root is not None and resolved.is_relative_to(root):
             return resolved.relative_to(root).as_posix()

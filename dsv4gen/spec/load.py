@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,6 +143,9 @@ def load_folder(folder: Path, model: type[M], name_key: str, errors: list[DsvErr
 def load_file(path: Path, model: type[M], errors: list[DsvError]) -> Loaded[M] | None:
     """One file, or None after adding its mistakes to `errors`."""
     try:
+        if stat.S_ISFIFO(path.stat().st_mode):  # reading would wait for whoever writes
+            errors.append(SpecError("cannot be read: Is a pipe", place=Place(paths.display(path))))
+            return None
         raw = path.read_bytes()
     except OSError as error:
         message = f"cannot be read: {error.strerror}"

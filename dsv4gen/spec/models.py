@@ -82,6 +82,15 @@ def _printable(text: str) -> str:
     return text
 
 
+def _quotable(text: str) -> str:
+    """Generated modules have it between three quotes, as it is."""
+    if '"""' in text or text.endswith('"') or "\\" in text:
+        raise PydanticCustomError(
+            "unquotable", "three quotes in a row, a quote at the end and backslashes cannot stand in generated text"
+        )
+    return text
+
+
 #: A list in which no entry appears twice.
 Distinct = Annotated[tuple[T, ...], AfterValidator(_distinct)]
 
@@ -96,7 +105,9 @@ Expression = Annotated[
 ]
 
 #: One line of text for people.
-Text = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\n]*$"), AfterValidator(_printable)]
+Text = Annotated[
+    str, StringConstraints(min_length=1, pattern=r"^[^\n]*$"), AfterValidator(_printable), AfterValidator(_quotable)
+]
 
 Positive = Annotated[int, Field(gt=0)]
 Natural = Annotated[int, Field(ge=0)]

@@ -29,6 +29,9 @@ def test_the_sample_is_sound(tmp_path: Path) -> None:
 
 BROKEN = [
     ("summary: A family for tests.", 'summary: "A \\0 family"', "summary: the character U+0000 cannot be printed"),
+    ("summary: A family for tests.", "summary: 'A \"\"\"; import os'", "summary: three quotes in a row"),
+    ("summary: A family for tests.", "summary: A \\N family", "summary: three quotes in a row, a quote"),
+    ("summary: A family for tests.", "summary: 'A \"family\"'", "summary: three quotes in a row, a quote at the end"),
     ("summary: A family for tests.", 'summary: "A \\u202e family"', "summary: the character U+202E cannot be printed"),
     ("hazards: [nan, inf]", "main: rnu\nhazards: [nan, inf]", "main: 'rnu' is not among the ops (did you mean 'run'?)"),
     ("default: plain", "default: plane", "options.mode.default: 'plane' is not among the choices (did you mean 'plain'?)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,12 @@ def test_a_folder_or_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "families" / "folder.yaml").mkdir()
     (error,) = load_errors(tmp_path)
     assert "cannot be read: Is a directory" in error.message
+    (tmp_path / "families" / "folder.yaml").rmdir()
+    (tmp_path / "families" / "circle.yaml").symlink_to("circle.yaml")
+    os.mkfifo(tmp_path / "families" / "pipe.yaml")
+    circle, pipe = load_errors(tmp_path)
+    assert "circle.yaml" in str(circle) and "cannot be read: Too many levels of symbolic links" in circle.message
+    assert "pipe.yaml" in str(pipe) and pipe.message == "cannot be read: Is a pipe"
 
 
 def test_comments_line_endings_and_key_order_change_nothing(tmp_path: Path) -> None:
