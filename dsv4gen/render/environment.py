@@ -98,6 +98,10 @@ def render_template(environment: jinja2.Environment, name: str, context: Mapping
         raise TemplateError(
             error.message or "syntax error", place=Place(f"templates/{error.name}", error.lineno)
         ) from error
+    except RecursionError as error:
+        raise TemplateError(
+            f"{name} includes itself, perhaps through others", place=Place(f"templates/{name}")
+        ) from error
     except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
         raise TemplateError(str(error), place=_line_of(error)) from error
 

@@ -110,3 +110,8 @@ def test_output_has_lf_ends_one_final_newline_and_no_trailing_blanks(tmp_path: P
 def test_the_sandbox_keeps_templates_from_python(tmp_path: Path) -> None:
     with pytest.raises(TemplateError):
         render(tmp_path, "{{ wave.__class__.__mro__ | py }}\n", wave=1)
+
+
+def test_a_template_that_includes_itself_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="includes itself, perhaps through others"):
+        render(tmp_path, '{% include "t.cu.jinja" %}\n')
