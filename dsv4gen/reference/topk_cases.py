@@ -327,11 +327,8 @@ def shape_case(op: str, shape: Mapping[str, int], options: Mapping[str, str], or
     sizes, choices = {"batch", "width", "k", "page_bits"}, {"mode", "scores", "score_dtype", *topk.CHOICES}
     unknown = [*(name for name in shape if name not in sizes), *(name for name in options if name not in choices)]
     if unknown or op != "select":
-        what = unknown[0] if unknown else op
-        raise ArgumentError(
-            f"no size or option {what!r}",
-            remedy=f"sizes: {', '.join(sorted(sizes))}; options: {', '.join(sorted(choices))}",
-        )
+        remedy = f"sizes: {', '.join(sorted(sizes))}; options: {', '.join(sorted(choices))}"
+        raise ArgumentError(f"no size or option {unknown[0] if unknown else op!r}", remedy=remedy)
     scores = options.get("scores", "normal")
     if scores not in SCORES:
         raise ArgumentError(f"no scores {scores!r}{did_you_mean(scores, SCORES)}", remedy=f"one of {', '.join(SCORES)}")
