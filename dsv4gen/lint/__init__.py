@@ -1,4 +1,4 @@
-"""Proof on the rendered text that every line is live on its target.
+"""Proof on the rendered text that no line is for another target.
 
 tokens      comments and strings of C++ taken out, so that only code is searched
 foreign     words of another dialect or of a capability the target lacks; preprocessor conditionals

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from dsv4gen.base import extensions
-from dsv4gen.base.errors import ArgumentError, CompileError, EmulationError, UsageError, VerifyError, did_you_mean
+from dsv4gen.base.errors import (
+    ArgumentError,
+    CompileError,
+    EmulationError,
+    LoadError,
+    UsageError,
+    VerifyError,
+    did_you_mean,
+)
 from dsv4gen.console import say, table
 from dsv4gen.emit.build import make_plans
 from dsv4gen.emit.manifest import family_json, target_json
@@ -142,6 +150,9 @@ def emulate_shape(
         oracle.run(case, variant=variant or choose_variant(oracle.entry)[0], path=path, order=order, like=shape)
     except (VerifyError, EmulationError) as error:
         problem = str(error)
+    except LoadError as error:
+        remedy = f"leave out --path {path}, or see what it takes: dsv4gen explain {family} -t {name} ..."
+        raise LoadError(error.message, remedy=remedy if path else error.remedy) from error
     launches = tuple(
         LaunchCounts(x.symbol, x.grid, x.block, r.instructions, r.counters, r.seconds) for x, r in oracle.results
     )

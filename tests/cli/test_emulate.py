@@ -68,6 +68,7 @@ def test_a_path_that_is_not_right_for_the_shape_is_refused_with_all_reasons() ->
     done = emulate("topk", "--target", "gfx950", "--path", "cluster", "width=4096")
     assert done.exit_code == 3
     assert "split: cluster was asked for; cluster: not on this target: requires cluster.remote_shared" in done.output
+    assert "leave out --path cluster" in done.output
 
 
 def test_a_planted_defect_is_reported_with_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,14 @@ DSV4_KERNEL(256, 1) void warp_totals(DSV4_PARAMS(Params, params)) {
   params.out[thread_id()] = broadcast<kWarp - 1>(inclusive_sum(warp_id() + 1));
 }
 
+DSV4_KERNEL(256, 1) void wave_votes(DSV4_PARAMS(Params, params)) {
+  const u32 thread = thread_id();
+  const bool predicate = params.input[thread] > 0.0f;
+  params.out[thread * 3] = any_of_wave(predicate);
+  params.out[thread * 3 + 1] = count_below(wave_ballot(predicate));
+  params.out[thread * 3 + 2] = wave_first(thread);
+}
+
 DSV4_KERNEL(256, 1) void reductions(DSV4_PARAMS(Params, params)) {
   const u32 word = float_bits(params.input[thread_id()]);
   u32* out = params.out + thread_id() * 7;
@@ -148,3 +156,16 @@ def reduced(words: Words) -> Words:
     columns = [column.repeat(32) for column in (*every, warps[:, 0], warps[:, 19], warps[:, 31])]
     scan = np.cumsum(warps, axis=1, dtype=np.uint32).reshape(-1)
     return np.stack([*columns[:3], scan, *columns[3:]], axis=1)
+
+
+def voted(scores: npt.NDArray[np.float32], wave: int) -> Words:
+    """What `wave_votes` writes, three words a thread."""
+    waves = (scores > 0).reshape(-1, wave)
+    below = np.cumsum(waves, axis=1) - waves
+    first = np.arange(0, scores.size, wave)
+    columns = (waves.any(1).repeat(wave), below.reshape(-1), first.repeat(wave))
+    return np.stack(columns, axis=1).astype(np.uint32)
+
+
+#: for `wave_votes`: waves without a positive score, with one in either half, with several, and full ones
+VOTES = np.array([-1] * 64 + [1] + [-1] * 63 + [-1] * 40 + [1] + [-1] * 23 + [1] * 32 + [1, -1] * 16, np.float32)

@@ -11,7 +11,7 @@ import pytest
 
 from dsv4gen.emulate.amdgcn import Kernel
 from tests.simt.layers import LAYOUT, PARAMS, render_layer
-from tests.simt.primitives import PRIMITIVES, Words, reduced, reduction_words
+from tests.simt.primitives import PRIMITIVES, VOTES, Words, reduced, reduction_words, voted
 from tests.simt.test_gpu_compile import AMD, compile_hip
 
 EMULATED = {arch: wave for arch, wave in AMD.items() if arch != "gfx1250"}
@@ -43,6 +43,12 @@ def test_reductions_stay_inside_the_logical_warp(arch: str) -> None:
     text = assembly(arch)
     for words in reduction_words(256):
         np.testing.assert_array_equal(run("reductions", text, words, 7), reduced(words))
+
+
+@targets
+def test_votes_of_the_whole_wave(arch: str) -> None:
+    out = run("wave_votes", assembly(arch), VOTES.view(np.uint32), 3)
+    np.testing.assert_array_equal(out, voted(VOTES, AMD[arch]))
 
 
 @targets

@@ -8,7 +8,7 @@ import pytest
 
 from dsv4gen.emulate.simt.protocol import Shape
 from tests.simt.layers import LAYOUT, WAVES, arguments, build
-from tests.simt.primitives import PRIMITIVES, Words, reduced, reduction_words
+from tests.simt.primitives import PRIMITIVES, VOTES, Words, reduced, reduction_words, voted
 
 ORDERS = ("ascending", "descending", "random:1", "random:2")
 Floats = npt.NDArray[np.float32]
@@ -65,6 +65,13 @@ def test_ballot_of_a_block_that_ends_inside_a_warp(wave: int) -> None:
 def test_scan_stays_inside_the_logical_warp(wave: int, order: str) -> None:
     """BL-07: a scan of 64 ones is 1..32 twice."""
     assert run("scan_ones", wave, 64, order=order).tolist() == [*range(1, 33), *range(1, 33)]
+
+
+@waves
+@orders
+def test_votes_of_the_whole_wave(wave: int, order: str) -> None:
+    out = run("wave_votes", wave, 3 * 256, given=VOTES, block=256, order=order).reshape(256, 3)
+    np.testing.assert_array_equal(out, voted(VOTES, wave))
 
 
 @waves
