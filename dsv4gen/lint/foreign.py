@@ -58,7 +58,7 @@ DIALECT = {
 #: capability fact -> words that need it
 CAPABILITY = {
     "cluster.remote_shared": _words(
-        "remote shared memory", r"\bmapa\b", r"shared::cluster", r"\bremote_(?:add|load|store)\b"
+        "remote shared memory", r"\bmapa\b", r"shared::cluster", r"\b(?:push|expect_bytes|await_bytes)\("
     ),
     "cluster.barrier": _words("a cluster barrier", r"barrier\.cluster", r"\bcluster_barrier\b"),
     "launch.dependent": _words("programmatic dependent launch", r"\bgriddepcontrol\b"),

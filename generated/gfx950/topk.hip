@@ -323,8 +323,8 @@ template <class Tile>
 using Histogram = u32[Tile::kBins + kWarp];  // the last words take what is not counted, one for each lane
 
 // The last search ends before the first score is staged, and the pool is read before the histogram is cleared: they
-// share their memory, unless other blocks read the histogram.
-template <class Tile, bool kApart>
+// share their memory. Where blocks search together, the histogram stands apart from what peers push.
+template <class Tile, bool kTogether>
 struct Areas {
   union {
     Histogram<Tile> histogram;
@@ -338,6 +338,7 @@ struct Areas<Tile, true> {
   union {
     Stage<Tile> stage;
     Pool<Tile> pool;
+    UInt4 bins[Tile::kBlocks][Tile::kGroupBins / 4];  // of one group, of all blocks
   };
 };
 
@@ -435,14 +436,25 @@ DSV4_DEVICE Output<kMode> output_of(const Params& params, u32 row) {
   return output;
 }
 
-// What a slot gets: the position, its place in a concatenation of rows, or its place in the cache. A page's number is a
-// load; callers keep several in flight.
+// The number of a position's page, a load; callers keep several in flight. 0 where there are no pages.
 template <Mode kMode>
-DSV4_DEVICE i32 entry_of(const Output<kMode>& output, i32 position) {
+DSV4_DEVICE u32 page_of(const Output<kMode>& output, i32 position) {
+  if constexpr (!is_paged(kMode)) return 0;
+  if (position == kNothing) return 0;
+  return static_cast<u32>(load_scalar(output.table + (static_cast<u32>(position) >> output.page_bits)));
+}
+
+// What a slot gets: the position, its place in a concatenation of rows, or its place in the cache, on the page looked up.
+template <Mode kMode>
+DSV4_DEVICE i32 entry_on(const Output<kMode>& output, i32 position, u32 page) {
   if (position == kNothing) return kNothing;
   if constexpr (!is_paged(kMode)) return static_cast<i32>(static_cast<u32>(position) + output.offset);
-  const u32 page = static_cast<u32>(load_scalar(output.table + (static_cast<u32>(position) >> output.page_bits)));
   return static_cast<i32>(page << output.page_bits | (static_cast<u32>(position) & ((1u << output.page_bits) - 1)));
+}
+
+template <Mode kMode>
+DSV4_DEVICE i32 entry_of(const Output<kMode>& output, i32 position) {
+  return entry_on(output, position, page_of(output, position));
 }
 
 template <Mode kMode>
@@ -794,9 +806,9 @@ DSV4_DEVICE u32 valid_among(const Held& batch, u32 marked) {
 // Loads vector number `vector` of the row into place `i`, if all of it is inside the row.
 template <u32 kThreads, u32 kVectors>
 DSV4_DEVICE void load_whole(Batch<kThreads, kVectors>& batch, u32 i, const Row& row, u32 vector) {
-  const u32 column = vector * kVector;
-  if (column < row.head || column + kVector > row.head + row.length) return;
-  batch.scores[i] = load_scores(row.data + column);
+  const u32 first = (row.head + kVector - 1) / kVector, behind = (row.head + row.length) / kVector;
+  if (vector - first >= (behind > first ? behind - first : 0)) return;
+  batch.scores[i] = load_scores(row.data + vector * kVector);
   batch.valid |= 0xfu << i * kVector;
 }
 
@@ -1288,23 +1300,20 @@ DSV4_DEVICE void add_zeros(const CountCoarse<Tile>& pass) {
 template <class Tile>
 DSV4_DEVICE SharedSelect<Tile>& own_of(SharedSelect<Tile>& shared) { return shared; }
 
-// Until nobody reads the histogram any more.
+// Extents of warps lie behind what the warps have noted.
 template <class Tile>
-DSV4_DEVICE void await_searchers(SharedSelect<Tile>&) {}
-
-// From the extents of all warps, which lie behind what the warps have noted.
-template <class Tile>
-DSV4_DEVICE Extent extent_of_all(SharedSelect<Tile>& shared, const Extent& mine) {
+DSV4_DEVICE void note_extent(SharedSelect<Tile>& shared, const Extent& mine) {
   static_assert(3 * kWarp <= kFineBins);
-  u32* lowest = shared.fine + kWarp;
-  u32* highest = lowest + kWarp;
-  if (warp_lane() == 0) {
-    lowest[warp_id()] = mine.lowest;
-    highest[warp_id()] = mine.highest;
-  }
-  block_barrier();
+  if (warp_lane() != 0) return;
+  shared.fine[kWarp + warp_id()] = mine.lowest;
+  shared.fine[2 * kWarp + warp_id()] = mine.highest;
+}
+
+// Of the block, once all warps have noted theirs.
+template <class Tile>
+DSV4_DEVICE Extent extent_of_all(const SharedSelect<Tile>& shared) {
   const u32 warp = warp_lane() % (Tile::kThreads / kWarp);
-  return Extent{warp_min(lowest[warp]), warp_max(highest[warp])};
+  return Extent{warp_min(shared.fine[kWarp + warp]), warp_max(shared.fine[2 * kWarp + warp])};
 }
 
 template <class Tile, class Source>
@@ -1328,30 +1337,37 @@ DSV4_DEVICE Extent extent_of_warp(Source& source, const Cut& cut, const SharedSe
   return key - cut.low < cut.span ? Extent{key, key} : nothing;
 }
 
-// The cut of a plateau that was counted as one, found without a histogram. Nobody reads histograms any more.
-template <class Tile, class Source, template <class> class Shared>
-DSV4_DEVICE Cut tighten(Source& source, const Cut& cut, Shared<Tile>& shared) {
-  const Extent extent = extent_of_all(shared, extent_of_warp(source, cut, own_of(shared)));
-  const Cut tight{extent.lowest, extent.highest - extent.lowest + 1, cut.above, cut.tied};
-  if (thread_id() == 0) own_of(shared).cut = tight;
-  return tight;
+// Whether all tied scores are one plateau that was counted as one: then the cut is its key alone.
+template <class Tile, template <class> class Shared>
+DSV4_DEVICE bool is_plateau(Cut& cut, Shared<Tile>& shared) {
+  const Extent extent = extent_of_all(shared);
+  if (extent.lowest != extent.highest) return false;
+  cut = Cut{extent.lowest, 1, cut.above, cut.tied};
+  if (thread_id() == 0) own_of(shared).cut = cut;
+  return true;
 }
 
-// Narrows until the tied scores fit the stage.
+// Narrows until the tied scores fit the stage. Blocks that share the row tell each other of plateaus while they count.
 template <class Tile, class Source, template <class> class Shared>
 DSV4_DEVICE Cut narrow_row(Source& source, Cut cut, u32 k, Shared<Tile>& shared) {
+  constexpr bool kTogether = Tile::kBlocks > 1;
+  SharedSelect<Tile>& own = own_of(shared);
   const bool held = in_registers(source);
-  if (held) cut = tighten(source, cut, shared);
+  if (held) note_extent(own, extent_of_warp(source, cut, own));
 #pragma unroll 1
   for (u32 round = 0; round < rounds_to_one_key<Tile::kBins>(); ++round) {
     if (cut.tied <= kMostTied<Tile> || settled(cut, k)) break;
-    CountFine<Tile> pass{own_of(shared), fine_grid<Tile::kBins>(cut)};
-    if (round != 0 || !held) await_searchers(shared);
-    clear<Tile::kThreads>(own_of(shared).histogram);
+    CountFine<Tile> pass{own, fine_grid<Tile::kBins>(cut)};
+    clear<Tile::kThreads>(own.histogram);
     block_barrier();
+    const bool asks = held && round == 0;
+    if (!kTogether && asks && is_plateau(cut, shared)) break;
+    if constexpr (kTogether)
+      if (asks) tell_extent(shared);
     revisit(source, pass);
     block_barrier();
-    cut = search_fine<Tile::kBins>(shared, own_of(shared).histogram, pass.grid, cut.above, k);
+    if (kTogether && asks && is_plateau(cut, shared)) break;
+    cut = search_fine<Tile::kBins>(shared, own.histogram, pass.grid, cut.above, k);
   }
   return cut;
 }
@@ -1365,7 +1381,6 @@ DSV4_DEVICE u32 bound_row(Source& source, u32 offset, u32 length, const Cut& cut
   for (u32 round = 0; round < rounds_to_one_key<Tile::kBins>(); ++round) {
     if (places.above + places.tied == k) break;
     CountPlaces<Tile> pass{own_of(shared), cut.low, fine_grid<Tile::kBins>(places), offset};
-    await_searchers(shared);
     clear<Tile::kThreads>(own_of(shared).histogram);
     block_barrier();
     visit<Direction::forward>(source, pass);
@@ -1549,11 +1564,14 @@ DSV4_DEVICE void sort_winners(SharedSelect<Tile>& shared, u32 length, u32 k) {
   }
 }
 
+DSV4_DEVICE i32 asked_length(const Params& params, u32 row) {
+  return load_scalar(params.seq_lens + static_cast<i64>(row) * params.seq_stride);
+}
+
 // Valid columns of a row: never more than it has from its window's start on, nor than its pages hold. None where the
 // start, read as unsigned, lies outside of the row, or where the page table has no such row.
 template <Mode kMode>
-DSV4_DEVICE u32 row_length(const Params& params, u32 row) {
-  const i32 asked = load_scalar(params.seq_lens + static_cast<i64>(row) * params.seq_stride);
+DSV4_DEVICE u32 row_length(const Params& params, u32 row, i32 asked) {
   u64 limit = params.width;
   if constexpr (is_windowed(kMode)) {
     const u32 start = window_start<kMode>(params, row);
@@ -1568,6 +1586,9 @@ DSV4_DEVICE u32 row_length(const Params& params, u32 row) {
   if (asked <= 0) return 0;
   return static_cast<u64>(asked) < limit ? static_cast<u32>(asked) : static_cast<u32>(limit);
 }
+
+template <Mode kMode>
+DSV4_DEVICE u32 row_length(const Params& params, u32 row) { return row_length<kMode>(params, row, asked_length(params, row)); }
 
 template <Mode kMode>
 DSV4_DEVICE Row row_at(const Params& params, u32 row, u32 length) {
@@ -1619,21 +1640,25 @@ DSV4_DEVICE Slice slice_of(const Row& row, u32 rank, u32 blocks) {
   return Slice{ {row.data + begin, head, stop > begin ? stop - begin - head : 0}, begin - (row.head - head)};
 }
 
-// Writes what a block found in its slice, `offset` columns into the row: winners and, where any tied score may win,
-// those. `first` numbers its first winner and its first tied score among those of all blocks.
+// Winners of a block that go to the row's slots [from, from + their number), of which the first is number `first` of all.
+struct Slots {
+  u32 from, count;
+};
+
+DSV4_DEVICE Slots slots_of(u32 first, u32 taken, u32 k) {
+  const u32 from = first < k ? first : k;
+  return Slots{from, taken < k - from ? taken : k - from};
+}
+
+// Where any tied score of the row may win, or all do: those that a block found in its slice, `offset` columns into the row.
+// `first` numbers its first one among those of all blocks.
 template <Mode kMode, class Tile>
-DSV4_DEVICE void write_share(const Params& params, u32 row, const Cut& cut, u32 offset, const u32 (&first)[2],
-                             const SharedSelect<Tile>& shared) {
-  const u32 k = params.k;
-  const u32* winners = shared.stage.winners;
-  const u32 from = first[0] < k ? first[0] : k;
-  const u32 mine = shared.taken[0] < k - from ? shared.taken[0] : k - from;
-  write_positions<kMode, Tile::kThreads>(params, row, from, mine, winners, offset);
-  if (!settled(cut, k)) return;
-  const u32 left = k - cut.above;
-  const u32 before = first[1] < left ? first[1] : left;
-  const u32 tied = shared.taken[1] < left - before ? shared.taken[1] : left - before;
-  write_positions<kMode, Tile::kThreads>(params, row, cut.above + before, tied, winners + cut.above, offset);
+DSV4_DEVICE void write_settled(const Params& params, u32 row, const Cut& cut, u32 offset, u32 first,
+                               const SharedSelect<Tile>& shared) {
+  if (!settled(cut, params.k)) return;
+  const Slots slots = slots_of(first, shared.taken[1], params.k - cut.above);
+  write_positions<kMode, Tile::kThreads>(params, row, cut.above + slots.from, slots.count, shared.stage.winners + cut.above,
+                                         offset);
 }
 
 // With `sorted`, winners wait in `out` as positions until one block puts them in order.
@@ -1750,7 +1775,6 @@ DSV4_DEVICE Cut search_sample(const Sample<Tile>& sample, u32 size, u32 length, 
   for (u32 round = 0; round < rounds_to_one_key<Tile::kBins>(); ++round) {
     if (cut.span == 1 || candidates_from(cut.above + cut.tied, size, length) <= kRoom<Tile>) break;
     CountFine<Tile> fine{own, fine_grid<Tile::kBins>(cut)};
-    await_searchers(shared);
     clear<Tile::kThreads>(own.histogram);
     block_barrier();
     visit_sample(sample, fine);
@@ -2388,7 +2412,10 @@ DSV4_DEVICE void collect_slice(const Params& params, u32 number, const Row& row,
       }
     }
   }
-  write_share<kShareMode<kMode>>(params, number, found, slice.first, shared.first, shared.own);
+  const Slots slots = slots_of(shared.first[0], shared.own.taken[0], params.k);
+  write_positions<kShareMode<kMode>, Tile::kThreads>(params, number, slots.from, slots.count, shared.own.stage.winners,
+                                                     slice.first);
+  write_settled<kShareMode<kMode>>(params, number, found, slice.first, shared.first[1], shared.own);
 }
 
 // Whether all other blocks of the row have arrived: then what they wrote is there to be read. Every thread's writes

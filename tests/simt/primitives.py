@@ -117,26 +117,34 @@ DSV4_KERNEL(256, 1) void loads(DSV4_PARAMS(Params, params)) {
 
 CLUSTERS = """
 struct Ring {
-  u32 count;
-  u32 values[64];
+  UInt4 fours[16];
+  UInt2 pairs[64];
+  u32 words[64];
+  TransactionBarrier arrived[2];
 };
 
 DSV4_KERNEL(64, 1) DSV4_CLUSTER(1, 4, 1) void ring(DSV4_PARAMS(Params, params)) {
   DSV4_SHARED(Ring, shared);
   const u32 thread = thread_id(), rank = cluster_rank(), size = cluster_size();
-  shared.values[thread] = rank * 1000 + thread;
-  if (thread == 0) shared.count = 0;
-  cluster_barrier();
-  const u32 next = (rank + 1) % size;
-  remote_add(shared.count, next, rank + 1);
-  const u32 seen = remote_load(shared.values[thread], next);
-  cluster_barrier();
-  remote_store(shared.values[thread], next, seen + rank);
-  cluster_barrier();
+  if (thread < 2) init_barrier(shared.arrived[thread]);
+  cluster_arrive();
+  cluster_wait();
+  const u32 next = (rank + 1) % size, previous = (rank + size - 1) % size;
+  if (thread == 0) expect_bytes(shared.arrived[0], 64 * (sizeof(u32) + sizeof(UInt2)));
+  push(shared.words[thread], next, rank * 1000 + thread, shared.arrived[0]);
+  push(shared.pairs[thread], next, UInt2{rank, thread}, shared.arrived[0]);
+  await_bytes(shared.arrived[0], 0);
+  const UInt2 pair = shared.pairs[thread];
+  if (thread == 0) expect_bytes(shared.arrived[1], 16 * sizeof(UInt4));
+  const u32 word = shared.words[thread % 16];
+  if (thread < 16) push(shared.fours[thread], previous, UInt4{word, rank, thread, 7}, shared.arrived[1]);
+  await_bytes(shared.arrived[1], 0);
+  const UInt4 four = shared.fours[thread % 16];
   const u32 block = block_y() * grid_x() + block_x();
-  params.out[(block * 64 + thread) * 3] = shared.count;
-  params.out[(block * 64 + thread) * 3 + 1] = seen;
-  params.out[(block * 64 + thread) * 3 + 2] = shared.values[thread];
+  params.out[(block * 64 + thread) * 3] = shared.words[thread];
+  params.out[(block * 64 + thread) * 3 + 1] = pair.x * 100 + pair.y;
+  params.out[(block * 64 + thread) * 3 + 2] = four.x + four.y * 100000 + four.z * 1000000 + four.w * 100000000;
+  cluster_barrier();
 }
 """
 

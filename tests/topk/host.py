@@ -74,7 +74,7 @@ def _small_clusters(kernel: Kernel) -> Kernel:
 def _small(instance: Instance, blocks: int, threads: int) -> Instance:
     symbol = f"topk_cluster{blocks}_{instance.options['mode']}_t{threads}"
     tile = {**instance.tile, "block_threads": threads, "cluster_blocks": blocks}
-    return replace(instance, symbol=symbol, tile=tile, threads=threads, shared_bytes=64 * 1024)
+    return replace(instance, symbol=symbol, tile=tile, threads=threads, shared_bytes=128 * 1024)
 
 
 def instances(plan: FamilyPlan) -> dict[tuple[str, str], Instance]:

@@ -1,4 +1,4 @@
-"""Defects of rows that a cluster's blocks share: the search that meets once, and candidates of several blocks."""
+"""Defects of rows that a cluster's blocks share: words of a peer that nobody waits for, and candidates of several blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dsv4gen.reference.topk_cases import ORDERS, Case
 from tests.topk.host import WAVES, HostTopk, only, topk_plan
 
 LABEL = "topk_cluster2_t128"
-CLUSTER_BUGS = ("early_search", "pool_unchecked")
+CLUSTER_BUGS = ("early_search", "early_bins", "early_ranks", "pool_unchecked")
 #: rows in registers, and rows so long that candidates are gathered, too few of them or too many for a block
 CASES = [
     Case(LABEL, scores, length, 2048, head=1, order=order)

@@ -18,6 +18,27 @@ bool is_collective(const Thread& thread) { return thread.state == kVote || threa
 bool is_barrier(const Thread& thread) {
   return thread.state == kAtBlockBarrier || thread.state == kAtClusterBarrier;
 }
+
+// A thread that waits for words keeps its barrier's offset and the phase that is to end.
+TransactionBarrier& barrier_of(Block& block, const Thread& thread) {
+  return *block.inbox.at(static_cast<u32>(thread.value));
+}
+bool phase_ended(Block& block, const Thread& thread) { return (barrier_of(block, thread).phase & 1) != thread.source; }
+
+const Thread* at_transaction(const Thread* threads, u32 count) {
+  for (u32 index = 0; index < count; ++index)
+    if (threads[index].state == kAtTransaction) return &threads[index];
+  return nullptr;
+}
+bool can_go_on(Block& block, u32 threads) {
+  for (u32 index = 0; index < threads; ++index) {
+    const Thread& thread = block.threads[index];
+    if (thread.state != kAtTransaction) continue;
+    if (phase_ended(block, thread) || block.inbox.can_end(barrier_of(block, thread))) return true;
+  }
+  return false;
+}
+
 u32 common_factor(u32 one, u32 other) { return other == 0 ? one : common_factor(other, one % other); }
 u32 ceil_divide(u32 value, u32 by) { return (value + by - 1) / by; }
 
@@ -71,6 +92,7 @@ void Engine::start_cluster(const u32* cluster_index) {
     block.threads = thread_table + rank * threads_;
     block.shared = SharedSlot{shared_area.end(rank)};
     block.ended = 0;
+    block.inbox.clear();
     for (u32 index = 0; index < threads_; ++index) {
       Thread& thread = block.threads[index];
       const u32 slot = rank * threads_ + index;
@@ -93,6 +115,7 @@ void Engine::run_cluster() {
     run_waves();
   } while (!stopped_ && release_barriers());
   check_guards();
+  if (!stopped_) check_pushes();
 }
 
 // Run every wave of the cluster until its threads wait at barriers or have ended. In random order the waves take
@@ -129,15 +152,18 @@ void Engine::resume(Thread& thread) {
 bool Engine::step(const Wave& wave) {
   u32 order[kMaxWave];
   arrange(order, wave.count);
-  for (u32 index = 0; index < wave.count; ++index) {
-    Thread& thread = wave.threads[order[index]];
-    if (thread.state == kReady) resume(thread);
-    if (stopped_) return false;
-  }
+  do {
+    for (u32 index = 0; index < wave.count; ++index) {
+      Thread& thread = wave.threads[order[index]];
+      if (thread.state == kReady) resume(thread);
+      if (stopped_) return false;
+    }
+  } while (wake(wave));
   Thread* leaders[kMaxWave / kWarp] = {};
   const u32 warps = ceil_divide(wave.count, kWarp);
   for (u32 warp = 0; warp < warps; ++warp) {
     const u32 first = warp * kWarp, rest = wave.count - first;
+    if (at_transaction(wave.threads + first, rest < kWarp ? rest : kWarp) != nullptr) continue;  // its others wait as well
     if (!uniform(wave.threads + first, rest < kWarp ? rest : kWarp, &leaders[warp])) return false;
   }
   if (leaders[0] == nullptr && leaders[1] == nullptr) return false;
@@ -151,6 +177,18 @@ bool Engine::step(const Wave& wave) {
     answer(wave.threads, wave.count, begin, begin + kWarp < wave.count ? begin + kWarp : wave.count);
   }
   return true;
+}
+
+// Make ready the wave's threads that waited for words which have come while others ran; whether there were any.
+bool Engine::wake(const Wave& wave) {
+  bool any = false;
+  for (u32 index = 0; index < wave.count; ++index) {
+    Thread& thread = wave.threads[index];
+    if (thread.state != kAtTransaction || !phase_ended(block_table[thread.self.cluster_rank], thread)) continue;
+    thread.state = kReady;
+    any = true;
+  }
+  return any;
 }
 
 // Whether all threads of a logical warp are at one collective, or none is at any. `leader` is one that is.
@@ -190,15 +228,19 @@ void Engine::answer(Thread* wave, u32 wave_count, u32 begin, u32 end) {
 }
 
 // Let through the barriers at which every thread waits; false when all threads have ended or cannot go on. Of the blocks
-// of a cluster that wait at barriers of their own, one goes on: the others stay as far behind as the order has it, until
-// all meet.
+// of a cluster that wait at barriers of their own, or for words that are on their way, one goes on: the others stay as far
+// behind as the order has it, until all meet.
 bool Engine::release_barriers() {
   u32 at_cluster_barrier = 0, at_own = 0;
   u32 waiting[kMaxClusterBlocks];
-  const Thread* cluster_leader = nullptr;
-  const Thread* ended = nullptr;
+  const Thread *cluster_leader = nullptr, *ended = nullptr, *stuck = nullptr;
   for (u32 rank = 0; rank < cluster_blocks_; ++rank) {
     Block& block = block_table[rank];
+    if (const Thread* thread = at_transaction(block.threads, threads_)) {
+      if (can_go_on(block, threads_)) waiting[at_own++] = rank;
+      stuck = thread;
+      continue;
+    }
     const Thread* leader = nullptr;
     if (!same_barrier(block, &leader)) return false;
     if (leader == nullptr) {
@@ -213,12 +255,11 @@ bool Engine::release_barriers() {
   if (at_own != 0) {
     const u32 last = at_own - 1;
     const u32 pick = request_.order == kRandom ? next_random() % at_own : request_.order == kDescending ? last : 0;
-    Thread* threads = block_table[waiting[pick]].threads;
-    for (u32 index = 0; index < threads_; ++index) threads[index].state = kReady;
-    ++counters().block_barriers;
+    go_on(block_table[waiting[pick]]);
     return true;
   }
-  if (at_cluster_barrier == 0) return false;
+  if (stuck != nullptr) report_stuck(*stuck);
+  if (stuck != nullptr || at_cluster_barrier == 0) return false;
   if (ended != nullptr) {
     find(kMissedClusterBarrier, cluster_leader, cluster_leader->line).detail = ended->self.cluster_rank;
     stopped_ = true;
@@ -228,6 +269,36 @@ bool Engine::release_barriers() {
   ++counters().cluster_barriers;
   cluster_has_met_ = true;
   return true;
+}
+
+// Let a block go on that waits for words, which come now, or at a barrier of its own.
+void Engine::go_on(Block& block) {
+  const bool words = at_transaction(block.threads, threads_) != nullptr;
+  if (!words) ++counters().block_barriers;
+  for (u32 index = 0; index < threads_; ++index) {
+    Thread& thread = block.threads[index];
+    if (words && thread.state != kAtTransaction) continue;
+    if (words && !phase_ended(block, thread)) {
+      TransactionBarrier& barrier = barrier_of(block, thread);
+      if (!block.inbox.can_end(barrier)) continue;
+      block.inbox.deliver(barrier, block.shared.base);
+    }
+    thread.state = kReady;
+  }
+}
+
+void Engine::report_stuck(const Thread& thread) {
+  Block& block = block_table[thread.self.cluster_rank];
+  const TransactionBarrier& barrier = barrier_of(block, thread);
+  Finding& finding = find(barrier.expected ? kStuckTransaction : kNothingExpected, &thread, thread.line);
+  finding.detail = static_cast<u64>(block.inbox.missing(barrier));
+  stopped_ = true;
+}
+
+// What is on its way to a block that has ended would land in another block's memory.
+void Engine::check_pushes() {
+  for (u32 rank = 0; rank < cluster_blocks_; ++rank)
+    if (!block_table[rank].inbox.is_empty()) find(kUnreadPush, &block_table[rank].threads[0], 0).detail = rank;
 }
 
 // Whether all threads of the block wait at one barrier (`leader` is one of them) or all have ended.

@@ -11,6 +11,7 @@
 
 #include "fiber.h"
 #include "memory.h"
+#include "transactions.h"
 
 struct SimtThread {  // as in templates/device/simt
   u32 thread, block[3], grid[3], cluster_rank, cluster_size;
@@ -26,7 +27,7 @@ using Site = u64;  // return address of the call: tells one call from another, a
 constexpr u32 kWarp = 32;
 constexpr u32 kMaxWave = 64;
 
-enum State : u32 { kReady, kVote, kShuffle, kAtBlockBarrier, kAtClusterBarrier, kEnded };
+enum State : u32 { kReady, kVote, kShuffle, kAtBlockBarrier, kAtClusterBarrier, kAtTransaction, kEnded };
 
 struct Thread {
   SimtThread self;
@@ -43,6 +44,7 @@ struct Block {
   u32 ended;  // threads that have
   Thread* threads;
   SharedSlot shared;
+  Inbox inbox;
 };
 
 Area area_of(u64 address);
@@ -79,6 +81,11 @@ class Engine {
   void note_line(u32 line) { current_->line = line; }
   u64 shared_limit() const { return request_.shared_limit; }
   Counters& counters() { return report_.counters; }
+
+  // Whether pushed words come at once: never, always, or by chance, as the order has it.
+  bool comes_at_once() {
+    return request_.order == kDescending || (request_.order == kRandom && next_random() % 2 != 0);
+  }
 
   bool has_ended(const Block& block) const { return block.ended == threads_; }
   bool cluster_has_met() const { return cluster_has_met_; }
@@ -134,10 +141,14 @@ class Engine {
   void run_waves();
   void resume(Thread& thread);
   bool step(const Wave& wave);
+  bool wake(const Wave& wave);
   bool uniform(Thread* threads, u32 count, Thread** leader);
   void answer(Thread* wave, u32 wave_count, u32 begin, u32 end);
   bool release_barriers();
   bool same_barrier(const Block& block, const Thread** leader);
+  void go_on(Block& block);
+  void report_stuck(const Thread& thread);
+  void check_pushes();
   void check_guards();
 
   const u32 wave_;  // lanes of the hardware wave

@@ -31,7 +31,12 @@ class Kind(IntEnum):
     REMOTE_ADDRESS = 13
     REMOTE_EARLY = 14
     REMOTE_ENDED = 15
-    NO_MEMORY = 16
+    UNKNOWN_TRANSACTION = 16
+    EXPECTED_TWICE = 17
+    STUCK_TRANSACTION = 18
+    NOTHING_EXPECTED = 19
+    UNREAD_PUSH = 20
+    NO_MEMORY = 21
 
 
 _WORDS = {
@@ -49,10 +54,15 @@ _WORDS = {
     Kind.REMOTE_ADDRESS: "remote access at byte {signed} of a shared struct of {detail2} bytes",
     Kind.REMOTE_EARLY: "remote access to rank {detail} before any cluster barrier: its block may not run yet",
     Kind.REMOTE_ENDED: "remote access to the shared memory of rank {detail}, whose block has ended",
+    Kind.UNKNOWN_TRANSACTION: "byte {signed} of a shared struct of {detail2} bytes is no transaction barrier: it was not initialised",
+    Kind.EXPECTED_TWICE: "second expectation in one phase of a transaction barrier, of which {signed} bytes are still to come",
+    Kind.STUCK_TRANSACTION: "waits for ever at a transaction barrier: {signed} of the expected bytes do not come",
+    Kind.NOTHING_EXPECTED: "waits for ever at a transaction barrier: no thread of its block expects bytes",
+    Kind.UNREAD_PUSH: "the block of rank {detail} has ended, and bytes pushed to it are still on their way",
     Kind.NO_MEMORY: "the emulator has no memory for this launch",
 }
 _OF_THE_LAUNCH = (Kind.UNKNOWN_SYMBOL, Kind.NO_MEMORY)
-_OF_A_BLOCK = (Kind.SHARED_GUARD,)
+_OF_A_BLOCK = (Kind.SHARED_GUARD, Kind.UNREAD_PUSH)
 
 # What a thread that breaks a collective does instead: State of engine.h.
 _STATES = {
@@ -60,7 +70,8 @@ _STATES = {
     2: "is at a shuffle at line {}",
     3: "is at a block barrier at line {}",
     4: "is at a cluster barrier at line {}",
-    5: "has ended",
+    5: "is at a transaction barrier at line {}",
+    6: "has ended",
 }
 # Where an address lies: Area of protocol.h.
 _SHARED, _STACK = 2, 3

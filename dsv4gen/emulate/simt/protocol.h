@@ -26,6 +26,11 @@ enum FindingKind : u32 {
   kRemoteAddress,         // detail: offset from the struct's start (signed), detail2: its bytes
   kRemoteEarly,           // detail: rank
   kRemoteEnded,           // detail: rank of the block that has ended
+  kUnknownTransaction,    // detail: offset of a word that is no barrier (signed), detail2: bytes of the shared struct
+  kExpectedTwice,         // detail: bytes still to come
+  kStuckTransaction,      // detail: bytes that do not come (signed)
+  kNothingExpected,
+  kUnreadPush,            // detail: rank of the block that has ended
   kNoMemory,              // the worker's, not the kernel's: memory could not be mapped
 };
 

@@ -78,6 +78,24 @@ void report_and_stop(FindingKind kind, u32 line, u64 detail, u64 detail2) {
   engine->stop();
 }
 
+// Where `address` lies in the shared struct of the current block.
+i64 shared_offset(const void* address, u32 bytes, u32 line) {
+  const SharedSlot& own = engine->current_block().shared;
+  const i64 offset = static_cast<const char*>(address) - own.base;
+  if (own.base == nullptr || offset < 0 || offset + bytes > own.bytes)
+    report_and_stop(kRemoteAddress, line, static_cast<u64>(offset), own.bytes);
+  return offset;
+}
+
+// A block's barrier where the current block has that of `address`.
+TransactionBarrier& barrier_at(Block& block, const void* address, u32 line) {
+  engine->note_line(line);
+  const i64 offset = shared_offset(address, sizeof(u64), line);
+  TransactionBarrier* known = block.inbox.at(static_cast<u32>(offset));
+  if (known == nullptr) report_and_stop(kUnknownTransaction, line, static_cast<u64>(offset), block.shared.bytes);
+  return *known;
+}
+
 // Say why no launch can be served; the caller returns this as the exit status.
 int complain(const char* reason) {
   return write(2, reason, strlen(reason)) < 0 ? 2 : 1;
@@ -120,22 +138,48 @@ const void* simt_aligned(const void* address, u32 alignment, u32 line) {
   return address;
 }
 
-void* simt_remote(const void* local, u32 bytes, u32 rank, u32 line) {
-  const SharedSlot& own = engine->current_block().shared;
-  const i64 offset = static_cast<const char*>(local) - own.base;
+void simt_init_barrier(const void* barrier, u32 line) {
   engine->note_line(line);
+  const u32 offset = static_cast<u32>(shared_offset(barrier, sizeof(u64), line));
+  if (!engine->current_block().inbox.init(offset)) report_and_stop(kNoMemory, line, 0, 0);
+}
+
+void simt_expect(const void* barrier, u32 bytes, u32 line) {
+  TransactionBarrier& known = barrier_at(engine->current_block(), barrier, line);
+  if (known.expected) report_and_stop(kExpectedTwice, line, static_cast<u64>(known.due), 0);
+  Inbox::expect(known, bytes);
+}
+
+void simt_await(const void* barrier, u32 phase, u32 line) {
+  Block& block = engine->current_block();
+  const TransactionBarrier* known = &barrier_at(block, barrier, line);
+  const u32 offset = known->offset;
+  for (; (known->phase & 1) == phase; known = block.inbox.at(offset)) engine->park(kAtTransaction, offset, phase, line, SITE);
+}
+
+void simt_push(const void* local, const void* value, u32 bytes, u32 rank, const void* barrier, u32 line) {
+  engine->note_line(line);
+  const SharedSlot& own = engine->current_block().shared;
+  const u32 offset = static_cast<u32>(shared_offset(local, bytes, line));
   if (rank >= engine->cluster_blocks()) {
     report_and_stop(kRemoteRank, line, rank, engine->cluster_blocks());
-  } else if (offset < 0 || offset + bytes > own.bytes) {
-    report_and_stop(kRemoteAddress, line, static_cast<u64>(offset), own.bytes);
   } else if (!engine->cluster_has_met()) {
     report_and_stop(kRemoteEarly, line, rank, 0);
   } else if (engine->has_ended(engine->block_of(rank))) {
     report_and_stop(kRemoteEnded, line, rank, 0);
+  } else if (offset % bytes != 0) {
+    report_and_stop(kMisaligned, line, offset, bytes);
   }
-  SharedSlot& peer = engine->block_of(rank).shared;
-  if (peer.base == nullptr) peer.declare(own.bytes, own.alignment);
-  return peer.base + offset;
+  Block& peer = engine->block_of(rank);
+  if (peer.shared.base == nullptr) peer.shared.declare(own.bytes, own.alignment);
+  TransactionBarrier& known = barrier_at(peer, barrier, line);
+  Push push{known.offset, offset, bytes, {}};
+  memcpy(push.words, value, bytes);
+  const bool at_once = peer.inbox.is_full() || engine->comes_at_once();
+  if (peer.inbox.is_full()) peer.inbox.deliver(known, peer.shared.base);
+  if (peer.inbox.is_full()) report_and_stop(kNoMemory, line, 0, 0);
+  peer.inbox.post(push);
+  if (at_once) peer.inbox.deliver(known, peer.shared.base);
 }
 
 }  // extern "C"

@@ -27,7 +27,7 @@ from dsv4gen.toolchain import diagnostics, process
 from dsv4gen.toolchain.host import ZIG_FLAGS, HostCompiler
 from dsv4gen.toolchain.store import Store, content_key
 
-_SOURCES = ("protocol.h", "fiber.h", "memory.h", "engine.h", "engine.cpp", "worker.cpp")
+_SOURCES = ("protocol.h", "fiber.h", "memory.h", "transactions.h", "engine.h", "engine.cpp", "worker.cpp")
 _FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-rdynamic", "engine.cpp", "worker.cpp")
 _GREETING = struct.Struct("<3I")
 _PATIENCE_S = 2.0
