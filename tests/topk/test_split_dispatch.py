@@ -42,7 +42,13 @@ def test_long_rows_are_split_where_blocks_share_no_memory(target: str) -> None:
 
 
 def test_clusters_keep_what_they_do_faster() -> None:
-    taken = {(1, 131072): "cluster", (4, 131073): "split", (8, 262144): "cluster", (8, 524288): "split"}
+    taken = {
+        (1, 131072): "cluster",
+        (4, 131073): "cluster",
+        (4, 262145): "split",
+        (8, 262144): "cluster",
+        (8, 524288): "split",
+    }
     taken |= {(16, 196608): "cluster", (16, 262144): "split", (32, 65536): "cluster", (33, 131072): "split"}
     taken |= {(34, 98304): "cluster", (34, 98305): "single", (64, 1 << 20): "single", (67, 98304): "single"}
     for (batch, width), path in taken.items():
@@ -51,8 +57,8 @@ def test_clusters_keep_what_they_do_faster() -> None:
 
 @pytest.mark.parametrize("mode", ["indices", "page_table", "dual"])
 def test_short_rows_have_kernels_of_their_own(mode: str) -> None:
-    """Up to what a block's registers hold at that many rows; windows, which begin anywhere, have none."""
-    for batch, columns in ((1, 16384), (132, 16384), (133, 8192), (528, 8192), (529, 4096)):
+    """Up to what a block's registers hold at that many rows, or clusters take over; windows, which begin anywhere, have none."""
+    for batch, columns in ((1, 8192), (9, 16384), (132, 16384), (133, 8192), (528, 8192), (529, 4096)):
         fits, longer = (decision("sm_90", batch, columns + more, {"mode": mode}, units=132) for more in (0, 1))
         assert fits.path == "short" and longer.path in ("single", "cluster"), (batch, columns)
         (launch,) = fits.launches
