@@ -9,6 +9,7 @@ target_id        one parser for every spelling of a GPU target
 tiles            tiles as people read them
 argument_names   names that arguments and ops may have
 params           the by-value struct of every HIP/CUDA kernel
+entries          the line in front of each kernel of a source
 choices          options that a kernel source states in one line each
 expression_json  expressions as the runtime evaluates them
 plain_data       JSON to dataclasses, each value checked

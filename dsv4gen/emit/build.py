@@ -167,7 +167,7 @@ def family_files(plan: FamilyPlan) -> dict[str, bytes]:
     from dsv4gen.base.manifest import canonical_json
     from dsv4gen.emit.manifest import plan_files
     from dsv4gen.lint import check_file
-    from dsv4gen.render import launchers_in, render_family
+    from dsv4gen.render import launchers_in, missing_entries, render_family
 
     files: dict[str, bytes] = {}
     errors: list[DsvError] = []
@@ -177,6 +177,8 @@ def family_files(plan: FamilyPlan) -> dict[str, bytes]:
         files[file.name] = file.text.encode()
         if not file.name.endswith(".pyi"):
             files[f"maps/{file.name}.json"] = (canonical_json(file.source_map.to_json()) + "\n").encode()
+    if plan.language == "hip_cuda":
+        errors += missing_entries(rendered[0].text, plan)
     raise_all(errors)
     return {**files, **plan_files([plan], launchers_in(rendered[0], plan))}
 

@@ -154,7 +154,8 @@ class Spills:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel template with its row paths, its legal tiles (refused ones with reasons) and its instances."""
+    """A kernel template with its row paths, its legal tiles (refused ones with reasons) and its instances; `place` is
+    where the spec has its symbol."""
 
     name: str
     entry: str
@@ -164,6 +165,7 @@ class Kernel:
     buckets: tuple[Bucket, ...]
     instances: tuple[Instance, ...]
     spills: Spills | None = None
+    place: Place | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ def make_kernel(reader: Reader, name: str, axes: Sequence[Axis]) -> tuple[Kernel
         buckets=buckets,
         instances=tuple(_instances(reader, name, fit, used, row_paths, reach)),
         spills=make_spills(reader, name),
+        place=reader.place("kernels", name, "symbol"),
     )
     return kernel, proofs
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dsv4gen.base.entries import MARK
 from dsv4gen.base.errors import CompileError, ManifestError, Place
 
-_ENTRY = re.compile(r"^// ---- entry: (\w+) ----$", re.MULTILINE)
 #: `topk.cu(33): error: ...` of NVRTC and `topk.hip:33:5: error: ...` of clang
 _MESSAGE = re.compile(r"^[^\s():]+(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:fatal |catastrophic )?error:? ?(.*)$", re.MULTILINE)
 _SHOWN = 5
@@ -56,7 +56,7 @@ def blank_others(name: str, text: str, symbols: Iterable[str]) -> str:
 def _pieces(name: str, text: str, symbols: Iterable[str]) -> Iterator[tuple[str, int, bool]]:
     """What is in front of the entries, and each entry: its text, the number of its first line, and if it is wanted."""
     wanted = set(symbols)
-    marks = list(_ENTRY.finditer(text))
+    marks = list(MARK.finditer(text))
     missing = sorted(wanted - {mark[1] for mark in marks})
     if missing:
         raise ManifestError(f"{name} has no kernel {', '.join(missing)}", remedy="run: dsv4gen build")

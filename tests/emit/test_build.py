@@ -150,6 +150,14 @@ def test_odd_output_folders_work_and_run_nothing(copy: Copy, folder: str) -> Non
     assert not (copy.folder / "x").exists()
 
 
+def test_a_template_without_an_entry_for_a_planned_kernel_is_refused(copy: Copy) -> None:
+    copy.edit("templates/hip_cuda/topk.cu.jinja", "// ---- entry: {{ instance.symbol }} ----", "//")
+    done = copy.run("build", "--target", "gfx950", "--family", "topk")
+    assert done.returncode == 3
+    assert re.search(r"specs/families/topk\.yaml:\d+:\d+: templates/hip_cuda/topk\.cu\.jinja has no entry", done.stderr)
+    assert not copy.generated.exists()
+
+
 def test_an_import_from_a_checkout_explains_without_any_gpu(built: Copy) -> None:
     script = "from generated.gfx950 import topk; print(topk.explain(batch=4, width=8192, k=512).launches[0].symbol)"
     done = built.run_python(script)
