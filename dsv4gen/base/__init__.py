@@ -8,6 +8,7 @@ outputs          files that a user asked for, tried before a long run and never 
 target_id        one parser for every spelling of a GPU target
 tiles            tiles as people read them
 argument_names   names that arguments and ops may have
+hazard_names     names of inputs that break kernels
 params           the by-value struct of every HIP/CUDA kernel
 entries          the line in front of each kernel of a source
 choices          options that a kernel source states in one line each

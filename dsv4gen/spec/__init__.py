@@ -16,6 +16,7 @@ findings     mistakes of one spec, each at its key
 signature    argument types of a Triton kernel
 kernel_references, tensor_references, family_references
              names that refer to nothing, tables that contradict each other
+files        templates and references that family specs name
 tuning       the model of specs/tuning/<target>/<family>.yaml
 json_schema  schemas for editors
 load         every spec of a folder, all mistakes at once

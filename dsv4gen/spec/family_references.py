@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dsv4gen.base.argument_names import why_not_a_name
 from dsv4gen.base.env import VARIABLES
 from dsv4gen.base.errors import SpecError
+from dsv4gen.base.hazard_names import HAZARD_NAMES
 from dsv4gen.spec.family import BenchShapes, FamilySpec, Op
 from dsv4gen.spec.findings import Findings
 from dsv4gen.spec.kernel_references import check_kernel
@@ -52,6 +53,12 @@ def _check_head(family: FamilySpec, findings: Findings) -> None:
         if not default.startswith("defaults."):
             findings.known(default, choices, "not among the choices", "variants", "default")
     findings.unique(family.hazards, "hazards")
+    for position, hazard in enumerate(family.hazards):
+        findings.known(hazard, HAZARD_NAMES, "no hazard", "hazards", position)
+    for name, value in family.constants.items():
+        if value < 0:
+            remedy = "constants are sizes and counts: write what is subtracted, and subtract it where it is used"
+            findings.add(f"{value} is negative", "constants", name, remedy=remedy)
     for table in ("constants", "options"):
         for name in getattr(family, table):
             others = [other for other in ("axes", "constants", "options") if other != table]

@@ -15,6 +15,7 @@ from dsv4gen.base.errors import DsvError, Place, SpecError, raise_all
 from dsv4gen.spec.check import validate
 from dsv4gen.spec.family import FamilySpec
 from dsv4gen.spec.family_references import check_family, check_flags
+from dsv4gen.spec.files import check_files
 from dsv4gen.spec.inheritance import check_platforms
 from dsv4gen.spec.kernel_references import check_symbols
 from dsv4gen.spec.loaded import Loaded
@@ -61,6 +62,7 @@ def read_specs(*roots: Path) -> tuple[Specs, list[DsvError]]:
     tuning = _load_tuning(roots, errors)
     for loaded in families.values():
         errors.extend(check_family(loaded))
+    errors.extend(check_files(families.values()))
     specs = Specs(families, platforms, tuning)
     errors.extend(_check_together(roots, specs))
     return specs, errors

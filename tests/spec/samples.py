@@ -11,8 +11,8 @@ FAMILY = """\
 family: sample
 summary: A family for tests.
 language: hip_cuda
-template: sample.cu.jinja
-reference: sample
+template: topk.cu.jinja
+reference: topk
 axes:
   batch: {min: 0, max: 64, doc: rows}
   width: {min: 0, max: 4096}

@@ -99,7 +99,13 @@ BROKEN = [
     ("align: 16, role: out}", "align: 16, role: out, in_place: [x]}", "ops.run.tensors.out.in_place[0]: x has another dtype"),
     ("align: 16, role: out}", "align: 16, role: out, in_place: [work]}", "ops.run.tensors.out.in_place[0]: 'work' is no input"),
     ("[x_stride, 1], role: in}", "[x_stride, 1], role: in, in_place: [map]}", "ops.run.tensors.x.in_place: only a written tensor"),
-    ("template: sample.cu.jinja", "template: ../up.cu.jinja", "template: string should match pattern"),
+    ("template: topk.cu.jinja", "template: ../up.cu.jinja", "template: string should match pattern"),
+    ("template: topk.cu.jinja", "template: tokp.cu.jinja", "template: 'tokp.cu.jinja' is no file of templates/hip_cuda (did you mean 'topk.cu.jinja'?)"),
+    ("template: topk.cu.jinja", "template: compress.py.jinja", "template: 'compress.py.jinja' is no file of templates/hip_cuda"),
+    ("reference: topk", "reference: tpok", "reference: 'tpok' is no module of dsv4gen.reference (did you mean 'topk'?)"),
+    ("reference: topk", "reference: hazards", "reference: no module hazards_cases has the calls that are judged by it"),
+    ("hazards: [nan, inf]", "hazards: [nam, inf]", "hazards[0]: 'nam' is no hazard (did you mean 'nan'?)"),
+    ("wide: 8", "wide: -8", "constants.wide: -8 is negative"),
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from tests.spec.samples import FAMILY, damage, write_specs
 
 TRITON = (
     FAMILY.replace("language: hip_cuda", "language: triton")
+    .replace("topk.cu.jinja", "sparse_decode.py.jinja")
     .replace("sample.cu.jinja", "sample.py.jinja")
     .replace("threads: [64, 128], loads: [1, 2]", "threads: [64, 128], num_warps: [4], num_stages: [2]")
     .replace("threads: 64, loads: 1}", "threads: 64, num_warps: 4, num_stages: 2}")

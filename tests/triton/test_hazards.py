@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from dsv4gen.base.errors import ArgumentError, VerifyError
+from dsv4gen.base.hazard_names import HAZARD_NAMES
 from dsv4gen.reference import hazards
 
 SEED = 5
@@ -13,6 +14,11 @@ SEED = 5
 
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(SEED)
+
+
+def test_specs_may_list_every_hazard_and_no_other() -> None:
+    assert set(HAZARD_NAMES) == set(hazards.HAZARDS)
+    assert len(HAZARD_NAMES) == len(hazards.HAZARDS)
 
 
 def test_every_hazard_keeps_shape_and_dtype_and_can_be_replayed() -> None:
