@@ -36,7 +36,7 @@ def build_record(specs: Specs, name: str) -> TargetRecord:
         own = group_leaves(overrides, main.document, ("also", device))
         also.append(_record(files, device, {**leaves, **own}, ()))
     record = _record(files, name, leaves, tuple(also))
-    errors = check_gates(specs, record, main)
+    errors = check_gates(specs, record, files)
     for one in (record, *also):
         errors.extend(check_record(one, main))
     raise_all(errors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dsv4gen.base.errors import SpecError, did_you_mean
@@ -40,20 +41,26 @@ def check_record(record: TargetRecord, main: Loaded[Any]) -> list[SpecError]:
     return errors
 
 
-def check_gates(specs: Specs, record: TargetRecord, main: Loaded[Any]) -> list[SpecError]:
-    """Families whose default variant is a platform gate that this target lacks or sets wrongly."""
+def check_gates(specs: Specs, record: TargetRecord, files: Sequence[Loaded[Any]]) -> list[SpecError]:
+    """Families whose default variant is a platform gate that this target lacks or sets wrongly.
+
+    Args:
+        files: the target's own and those it extends, outwards; a mistake is in the first that states the gate.
+    """
     errors: list[SpecError] = []
     for name, family in specs.families.items():
         variants = family.model.variants
         if variants is None or not variants.default.startswith(_GATE):
             continue
-        gate = variants.default[len(_GATE) :]
+        gate, choices = variants.default[len(_GATE) :], variants.choices
         chosen = record.defaults.get(gate)
         if chosen is None:
             message = f"{record.name} has no default for '{gate}', which the family {name} asks for"
-            errors.append(SpecError(message, place=main.key_place("defaults")))
-        elif chosen not in variants.choices:
-            hint = did_you_mean(chosen, variants.choices)
-            message = f"defaults.{gate} is '{chosen}', which is no variant of {name}{hint}"
-            errors.append(SpecError(message, place=main.place("defaults", gate)))
+            remedy = f"add `defaults: {{{gate}: {choices[0]}}}` here, or to a file this one extends"
+            errors.append(SpecError(message, place=files[0].key_place("defaults"), remedy=remedy))
+        elif chosen not in choices:
+            message = f"defaults.{gate} is '{chosen}', which is no variant of {name}{did_you_mean(chosen, choices)}"
+            stating = next(file for file in files if gate in file.model.defaults)
+            remedy = f"one of {', '.join(choices)}"
+            errors.append(SpecError(message, place=stating.place("defaults", gate), remedy=remedy))
     return errors

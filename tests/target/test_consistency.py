@@ -28,6 +28,7 @@ BROKEN = [
     ("sm_80", "block: 101376", "block: 10137", "sm_86: shared.static = 49152 is larger than shared.block"),
     ("gfx950", "evidence: emulated\n", "", "gfx950 is a target and needs 'evidence'"),
     ("gfx950", "evidence: emulated", "evidence: emulated\ndefaults: {topk: v3}", "defaults.topk is 'v3', which is no variant of topk"),
+    ("_hip", "defaults: {topk: v2}", "defaults: {topk: v3}", "defaults.topk is 'v3', which is no variant of topk"),
     ("_hip", "defaults: {topk: v2}", "defaults: {}", "gfx950 has no default for 'topk', which the family topk asks for"),
 ]  # fmt: skip
 
@@ -48,3 +49,7 @@ def test_contradiction(copied: Path, name: str, old: str, new: str, expected: st
     matching = [one for one in found if expected in one.message]
     assert len(matching) == 1
     assert matching[0].place is not None and matching[0].place.line is not None
+    if "v3" in new:
+        assert matching[0].place.file.endswith(f"/{name}.yaml")
+        line = file.read_text().splitlines()[matching[0].place.line - 1]
+        assert line[(matching[0].place.column or 0) - 1 :].startswith("v3")
