@@ -39,13 +39,19 @@ def apply(journal: Path, out: Path | None = None) -> tuple[Path, bool, Outcome]:
     """Write the tuning file of a journal; the target's folder of the specs is its home.
 
     Raises:
-        UsageError: no journal, one whose family or kernels are gone, or tiles that the specs no longer allow.
+        UsageError: no journal, one without a kernel's tile or whose family or kernels are gone, or tiles that the specs
+            no longer allow.
     """
     from dsv4gen.tune.candidates import spec_of
     from dsv4gen.tune.write import write_tuning
 
     outcome = decide(journal)
     head = outcome.head
+    if not outcome.choices:
+        remedy = "choose shapes that launch the kernels in question, and tiles that they have"
+        raise UsageError(
+            "no kernel's tile was measured, so there is no table", place=Place(str(journal)), remedy=remedy
+        )
     spec_of(head.family, head.target)
     path = out or tuning_file(head.family, head.target)
     policy = POLICY if head.kind == "time" else "executed wave instructions, not time: no card was there"

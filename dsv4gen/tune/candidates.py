@@ -89,14 +89,26 @@ def require_words(family: str, target: str, kernels: Sequence[str], held: Held, 
     loaded, record, _ = spec_of(family, target)
     plan = make_plan(loaded, record)
     cells_of(family, family_json(plan), wanted)
-    if next(proven_tiles(plan, kernels, held, near), None) is None:
-        words = " ".join(f"{name}={value}" for name, value in held.items())
-        tiles = [tile for kernel in plan.kernels for tile in kernel.tiles]
-        choices = {name: sorted({tile[name] for tile in tiles if name in tile}) for name in held}
-        known = "; ".join(f"{name}: {', '.join(map(str, values))}" for name, values in choices.items())
-        which = f"kernel {', '.join(kernels)}" if kernels else f"{family} kernel"
-        raise UsageError(f"no {which} has a choice of tiles{f' with {words}' if words else ''}", remedy=known)
+    _require_held(plan, kernels, held, near)
     return record.name
+
+
+def _require_held(plan: FamilyPlan, kernels: Sequence[str], held: Held, near: int) -> None:
+    """Each held value is one of a wanted kernel; other kernels may lack the dimension, and are as they would be.
+
+    Raises:
+        UsageError: as `proven_tiles`; a dimension or a value that no proven tile has, or no tile at all.
+    """
+    found = next(proven_tiles(plan, kernels, held, near), None)
+    tiles = [tile for kernel in plan.kernels if not kernels or kernel.name in kernels for tile in kernel.tiles]
+    choices = {name: sorted({tile[name] for tile in tiles if name in tile}) for name in held}
+    wrong = [name for name, value in held.items() if not choices[name] or value not in (AS_SPEC, *choices[name])]
+    if found and not wrong:
+        return
+    words = " ".join(f"{name}={held[name]}" for name in wrong or held)
+    known = "; ".join(f"{name}: {', '.join(map(str, choices[name])) or 'none'}" for name in wrong or held)
+    which = f"kernel {', '.join(kernels)}" if kernels else f"{plan.family} kernel"
+    raise UsageError(f"no {which} has a choice of tiles{f' with {words}' if words else ''}", remedy=known)
 
 
 def proven_tiles(plan: FamilyPlan, kernels: Sequence[str], only: Held, near: int = 0) -> Iterator[tuple[str, Tile]]:

@@ -18,7 +18,7 @@ from dsv4gen.tune import command, counts
 from dsv4gen.tune.asked import Asked, Sweeping
 from dsv4gen.tune.candidates import spec_of, with_tile
 from dsv4gen.tune.command import run
-from dsv4gen.tune.journal import Entry, Head, Journal, read_journal
+from dsv4gen.tune.journal import BASE, Entry, Head, Journal, read_journal
 from dsv4gen.tune.show import exit_status, gain, show, to_json
 from dsv4gen.tune.workers import _classes
 from tests.tools import need_tool
@@ -136,6 +136,13 @@ def test_apply_refuses_a_journal_of_a_family_that_is_gone(specs: Path, tmp_path:
 
     Journal.open(tmp_path / "a.jsonl", replace(HEAD, family="topq"))
     with pytest.raises(UsageError, match="did you mean 'topk'"):
+        run(Asked(None, apply=tmp_path / "a.jsonl"), Sweeping())
+    assert not (specs / "tuning").exists()
+
+
+def test_apply_refuses_a_journal_without_any_kernels_tile(specs: Path, tmp_path: Path) -> None:
+    Journal.open(tmp_path / "a.jsonl", HEAD).add(Entry("select", {}, {"k": 4}, BASE, {}, value=3.0, final=True))
+    with pytest.raises(UsageError, match="no kernel's tile was measured"):
         run(Asked(None, apply=tmp_path / "a.jsonl"), Sweeping())
     assert not (specs / "tuning").exists()
 
