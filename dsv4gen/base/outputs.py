@@ -12,6 +12,20 @@ STAGED = ".dsv4gen-staged-"
 _REMEDY = "name another place"
 
 
+def written_path(text: str | Path, what: str) -> Path:
+    """The path that a user wrote.
+
+    Args:
+        what: how messages name it, such as `--out`.
+
+    Raises:
+        UsageError: an empty one, which would mean the current folder.
+    """
+    if not str(text):
+        raise UsageError(f"{what} is empty", remedy="name a path, . for the current folder, or leave it out")
+    return Path(text)
+
+
 def require_file(path: Path, what: str, *, parents: bool = False) -> None:
     """Make sure that a file can be written; leaves no trace.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dsv4gen.base.outputs import require_file, require_folder
+from dsv4gen.base.outputs import require_file, require_folder, written_path
 
 targets_option = click.option(
     "--target", "-t", "targets", multiple=True, metavar="T", help="Target id, or all; repeatable."
@@ -28,8 +28,8 @@ class OutputFile(click.Path):
         self._parents = parents
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Raises UsageError for a folder, a missing or an unwritable place."""
-        path = Path(str(super().convert(value, param, ctx)))
+        """Raises UsageError for no path, a folder, a missing or an unwritable place."""
+        path = Path(str(super().convert(written_path(value, _name(param)), param, ctx)))
         require_file(path, _name(param), parents=self._parents)
         return path
 
@@ -41,8 +41,8 @@ class OutputFolder(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Raises UsageError for a file or an unwritable place."""
-        path = Path(str(super().convert(value, param, ctx)))
+        """Raises UsageError for no path, a file or an unwritable place."""
+        path = Path(str(super().convert(written_path(value, _name(param)), param, ctx)))
         require_folder(path, _name(param))
         return path
 

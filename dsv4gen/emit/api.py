@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from dsv4gen.base.outputs import written_path
 from dsv4gen.emit.build import Built, Request
 from dsv4gen.emit.build import build as run
 from dsv4gen.emit.select import select_targets
@@ -22,7 +23,8 @@ def build(
 
     Raises:
         SpecError, TemplateError, LintError, Problems: everything wrong with the inputs; nothing was written.
+        UsageError: an unknown target or family, an empty `out`.
         OutputError: a folder that cannot be written or is not ours.
     """
     words = [targets] if isinstance(targets, str) else list(targets)
-    return run(Request(select_targets(words), tuple(families), Path(out) if out else None))
+    return run(Request(select_targets(words), tuple(families), None if out is None else written_path(out, "out")))

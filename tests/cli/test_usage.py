@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from dsv4gen.base.errors import OutputError, UsageError
 from dsv4gen.base.outputs import require_file, require_folder, write_whole
 from dsv4gen.cli import main
+from dsv4gen.emit.api import build
 from tests.tools import need_module
 
 SHAPE = ("batch=1", "width=9", "k=4")
@@ -156,6 +157,18 @@ FILES = [
 ]
 #: flags whose value is a folder that will be written to
 FOLDERS = ["build -t gfx950 --out", "report --html", "new-family abc --folder", "new-target gfx951 --folder"]
+
+
+@pytest.mark.parametrize("words", [*FILES, *FOLDERS])
+def test_an_empty_path(words: str) -> None:
+    """It would mean the current folder."""
+    refused(*words.split(), "", says=f"{words.split()[-1]} is empty")
+
+
+def test_an_empty_path_for_the_function() -> None:
+    with pytest.raises(UsageError, match="out is empty"):
+        build("gfx950", out="")
+    assert not list(Path.cwd().iterdir())
 
 
 @pytest.mark.parametrize("words", FILES)
