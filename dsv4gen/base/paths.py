@@ -75,6 +75,24 @@ def cache() -> Path:
         return Path(tempfile.gettempdir()) / f"dsv4gen-{os.getuid()}"
 
 
+def require_cache() -> None:
+    """For commands: a cache that was named can be a folder. The runtime does without one, and warns.
+
+    Raises:
+        EnvironmentValueError: it, or what it would be made in, is something else.
+    """
+    chosen = env.path(env.CACHE_DIR)
+    if chosen is None:
+        return
+    try:
+        there = next(path for path in (chosen, *chosen.absolute().parents) if path.exists())
+    except OSError:  # a place that cannot be looked at is one that cannot be written to, which commands do without
+        return
+    if not there.is_dir():
+        name, which = env.CACHE_DIR.name, "" if there == chosen else f": {there}"
+        raise EnvironmentValueError(f"{name}={chosen}{which} is not a folder", remedy=f"name a folder or unset {name}")
+
+
 def display(path: Path) -> str:
     """A path as shown to users and written to files: relative to the checkout or to the working folder."""
     try:

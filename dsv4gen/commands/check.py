@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from dsv4gen.base import paths
 from dsv4gen.base.errors import EXIT_FINDINGS, UsageError
 from dsv4gen.commands.options import (
     BLOCK,
@@ -45,6 +46,7 @@ def verify(
     from dsv4gen.verify.results import keep, write_results
     from dsv4gen.verify.run import verify as run_verify
 
+    paths.require_cache()
     with shown(quiet=as_json) as progress:
         names = select_targets(targets)
         outcome = run_verify(names, families, full=full, builds=option_builds, progress=progress)
@@ -95,6 +97,7 @@ def emulate(
     """
     from dsv4gen.verify.emulated import emulate_code_object, emulate_shape
 
+    paths.require_cache()
     _refuse_unused(hsaco is not None)
     if hsaco is not None:
         arguments = [word for word in (family, *words) if word]

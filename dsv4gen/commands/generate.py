@@ -52,6 +52,7 @@ def build(
 
     if check_only + compile_too + watching > 1:
         raise UsageError("--check, --compile and --watch exclude each other")
+    paths.require_cache()
     if watching:
         show_watch(lambda: Request(select_targets(targets), families, out, jobs), as_json)
         return

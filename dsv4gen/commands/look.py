@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dsv4gen.base import paths
 from dsv4gen.base.errors import UsageError
 from dsv4gen.commands.options import (
     INPUT_FILE,
@@ -79,6 +80,7 @@ def report(
     from dsv4gen.emit.select import select_targets
     from dsv4gen.report.command import run
 
+    paths.require_cache()
     chosen = select_targets(targets) if targets else ()
     sys.exit(run(chosen, families, cell or "", html, verify_files, bench_files, as_json))
 

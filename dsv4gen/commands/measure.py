@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dsv4gen.base import paths
 from dsv4gen.base.errors import EXIT_FAILURE, EXIT_FINDINGS, UsageError
 from dsv4gen.commands.options import (
     DEVICE,
@@ -63,6 +64,7 @@ def bench(
     from dsv4gen.bench.result import WAYS, read_result
     from dsv4gen.bench.show import progress_bar, show, show_comparison
 
+    paths.require_cache()
     if plot_file:
         require_plot(plot_file)
     old = read_result(old_file) if old_file else None
@@ -136,6 +138,7 @@ def tune(
     from dsv4gen.tune.command import run
     from dsv4gen.tune.show import exit_status, show, to_json
 
+    paths.require_cache()
     family, words = family_and_words(family, words)
     sizes, options = parse_shape(words)
     numbers, words_held = parse_shape(tiles)

@@ -109,6 +109,19 @@ def test_words(words: str, says: str) -> None:
     refused(*words.split(), says=says)
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["build -t gfx950", "verify -t gfx950", "emulate topk -t gfx950", "bench topk", "tune topk -t gfx950", "report"],
+)
+def test_a_cache_that_is_no_folder(words: str, own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = own_folder / "file"
+    file.write_text("x", encoding="utf-8")
+    monkeypatch.setenv("DSV4GEN_CACHE_DIR", str(file))
+    refused(*words.split(), says=f"DSV4GEN_CACHE_DIR={file} is not a folder")
+    monkeypatch.setenv("DSV4GEN_CACHE_DIR", str(file / "a" / "b"))
+    refused(*words.split(), says=f"DSV4GEN_CACHE_DIR={file}/a/b: {file} is not a folder")
+
+
 NUMBERS = ("nan", "inf", "-inf", "-1", "", "x", "1e999", "9" * 400)
 
 
