@@ -51,6 +51,10 @@ def test_a_value_without_a_literal_filter_is_refused_at_its_line(tmp_path: Path,
     assert str(caught.value.place) == "templates/t.cu.jinja:2"
 
 
+def test_whole_numbers_and_text_need_no_filter(tmp_path: Path) -> None:
+    assert render(tmp_path, "{{ number }} {{ word }}\n", number=64, word="name") == "64 name\n"
+
+
 def test_a_missing_attribute_is_an_error_even_in_a_condition(tmp_path: Path) -> None:
     with pytest.raises(TemplateError, match="clustr"):
         render(tmp_path, "{% if facts.clustr %}x{% endif %}\n", facts=Path("x"))
