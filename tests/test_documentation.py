@@ -15,9 +15,13 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")))
 
 
-@pytest.mark.parametrize("family", ["gather_dequant", "indexer_logits", "qk_norm_rope", "sparse_decode", "topk"])
+@pytest.mark.parametrize(
+    "family", ["compress", "gather_dequant", "indexer_logits", "qk_norm_rope", "sparse_decode", "topk"]
+)
 def test_the_call_of_a_family_prints_what_its_page_says(family: str) -> None:
     need_module("torch")
+    if family == "compress":
+        need_module("triton")
     text = (DOCS / f"{family}.md").read_text(encoding="utf-8")
     ((code, output),) = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
