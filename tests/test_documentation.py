@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dsv4gen.base.errors import ArgumentError
 from tests.tools import need_module
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -26,6 +27,29 @@ def test_the_call_of_a_family_prints_what_its_page_says(family: str) -> None:
     ((code, output),) = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, output), done.stderr
+
+
+def column(text: str, head: str, number: int) -> list[str]:
+    """The words in one column of a table, from top to bottom."""
+    rows = text.split(f"{head}\n")[1].split("\n\n")[0].splitlines()[1:]
+    return [word for row in rows for word in re.findall(r"\w+", row.split("|")[number])]
+
+
+def test_the_emulation_page_has_the_words_of_top_k() -> None:
+    need_module("torch")
+    from dsv4gen.reference.topk_cases import shape_case
+    from dsv4gen.reference.topk_scores import SCORES
+
+    text = (DOCS / "emulation.md").read_text(encoding="utf-8")
+    assert sorted(column(text, "| `scores` | the row |", 1)) == sorted(SCORES)
+    head = "| word | default | what |"
+    words = dict(zip(column(text, head, 1), column(text, head, 2), strict=True))
+    sizes = {name: int(default) for name, default in words.items() if default.isdigit()}
+    options = {name: default for name, default in words.items() if name not in sizes}
+    assert str(shape_case("select", sizes, options).case) == str(shape_case("select", {}, {}).case)
+    with pytest.raises(ArgumentError) as caught:
+        shape_case("select", {"nothing": 1}, {})
+    assert set(re.findall(r"\w+", caught.value.remedy)) == {"sizes", "options", *words}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
