@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Words = npt.NDArray[np.uint32]
+Floats = npt.NDArray[np.float32]
 
 PRIMITIVES = """
 struct Shared {
@@ -166,7 +167,7 @@ def reduced(words: Words) -> Words:
     return np.stack([*columns[:3], scan, *columns[3:]], axis=1)
 
 
-def voted(scores: npt.NDArray[np.float32], wave: int) -> Words:
+def voted(scores: Floats, wave: int) -> Words:
     """What `wave_votes` writes, three words a thread."""
     waves = (scores > 0).reshape(-1, wave)
     below = np.cumsum(waves, axis=1) - waves
@@ -175,5 +176,55 @@ def voted(scores: npt.NDArray[np.float32], wave: int) -> Words:
     return np.stack(columns, axis=1).astype(np.uint32)
 
 
+def ballotted(scores: Floats, wave: int) -> Words:
+    """What `ballots` writes, four words a thread."""
+    votes = scores > 0
+    warps, waves = votes.reshape(-1, 32), votes.reshape(-1, wave)
+    mask = (warps.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(1).repeat(32)
+    below = np.cumsum(warps, axis=1) - warps
+    low = (waves[:, :32].astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(1).repeat(wave)
+    return np.stack([mask, below.reshape(-1), low, waves.sum(1).repeat(wave)], axis=1).astype(np.uint32)
+
+
+def counted(words: Words) -> Words:
+    """What `bits` writes, five words a thread."""
+    rows = []
+    for word in words.tolist():
+        both, lowest = (word << 32) | (~word & 0xFFFFFFFF), word | 1 << 31
+        ones = bin(word).count("1"), bin(both).count("1")
+        rows.append([*ones, (lowest & -lowest).bit_length() - 1, 32 - word.bit_length(), word])
+    return np.array(rows, np.uint32)
+
+
+def loaded(scores: Floats) -> Words:
+    """What `loads` writes, four words a thread."""
+    four, two = scores.reshape(-1, 4), np.float32(2)
+    columns = [four[:, 0] + four[:, 1] * two, four[:, 2] + four[:, 3] * two, *(2 * [scores[: len(four)]])]
+    return np.stack(columns, axis=1).view(np.uint32)
+
+
+def half_boundaries() -> Floats:
+    """Every fp16 value, every midpoint between neighbours, the fp32 values beside both, and the specials."""
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
+    ends = np.append(halves, np.float32(65536))
+    middles = (ends[:-1] + ends[1:]) / 2
+    at = np.concatenate([ends, middles])
+    around = np.concatenate([at, np.nextafter(at, np.float32(np.inf)), np.nextafter(at, np.float32(-1))])
+    tiny = np.array([1, 2, 0x7FFFFF, 0x800000, 0x33000000, 0x33000001, 0x32FFFFFF], np.uint32).view(np.float32)
+    large = np.array([3.4e38, np.inf, 65519.996, 65520.0, 65535.0], np.float32)
+    everything = np.concatenate([around, tiny, large]).astype(np.float32)
+    return np.concatenate([everything, -everything])
+
+
+def halved(scores: Floats) -> Words:
+    """What `halves` writes for numbers."""
+    with np.errstate(over="ignore"):
+        return scores.astype(np.float16).view(np.uint16).astype(np.uint32)
+
+
+#: for `bits`: no bit, one at either end, all, and others
+BITS = np.array([0, 1, 2, 0x80000000, 0xFFFFFFFF, 0x00F0_0100, *range(3, 250, 7)], np.uint32)
+#: NaN of both signs: signalling, quiet, and with all bits of the payload
+NANS = np.array([0x7F800001, 0x7FC00000, 0x7FFFFFFF, 0xFF800001, 0xFFFFFFFF], np.uint32)
 #: for `wave_votes`: waves without a positive score, with one in either half, with several, and full ones
 VOTES = np.array([-1] * 64 + [1] + [-1] * 63 + [-1] * 40 + [1] + [-1] * 23 + [1] * 32 + [1, -1] * 16, np.float32)

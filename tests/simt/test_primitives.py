@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from dsv4gen.emulate.simt.protocol import Shape
 from tests.simt.layers import LAYOUT, WAVES, arguments, build
-from tests.simt.primitives import PRIMITIVES, VOTES, Words, reduced, reduction_words, voted
+from tests.simt.primitives import (
+    BITS,
+    NANS,
+    PRIMITIVES,
+    VOTES,
+    Floats,
+    Words,
+    counted,
+    half_boundaries,
+    halved,
+    loaded,
+    reduced,
+    reduction_words,
+    voted,
+)
 
 ORDERS = ("ascending", "descending", "random:1", "random:2")
-Floats = npt.NDArray[np.float32]
 
 waves = pytest.mark.parametrize("wave", WAVES)
 orders = pytest.mark.parametrize("order", ORDERS)
@@ -107,41 +119,21 @@ def test_positions(wave: int) -> None:
 
 @waves
 def test_bit_counts(wave: int) -> None:
-    words = np.array([0, 1, 2, 0x80000000, 0xFFFFFFFF, 0x00F0_0100, *range(3, 250, 7)], np.uint32)
-    count = words.size
-    out = run("bits", wave, 5 * count, given=words.view(np.float32), n=count, block=count).reshape(count, 5)
-    for word, row in zip(words.tolist(), out.tolist(), strict=True):
-        both = (word << 32) | (~word & 0xFFFFFFFF)
-        lowest = ((word | 1 << 31) & -(word | 1 << 31)).bit_length() - 1
-        assert row == [bin(word).count("1"), bin(both).count("1"), lowest, 32 - word.bit_length(), word]
-
-
-def half_boundaries() -> Floats:
-    """Every fp16 value, every midpoint between neighbours, the fp32 values beside both, and the specials."""
-    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
-    ends = np.append(halves, np.float32(65536))
-    middles = (ends[:-1] + ends[1:]) / 2
-    at = np.concatenate([ends, middles])
-    around = np.concatenate([at, np.nextafter(at, np.float32(np.inf)), np.nextafter(at, np.float32(-1))])
-    tiny = np.array([1, 2, 0x7FFFFF, 0x800000, 0x33000000, 0x33000001, 0x32FFFFFF], np.uint32).view(np.float32)
-    large = np.array([3.4e38, np.inf, 65519.996, 65520.0, 65535.0], np.float32)
-    everything = np.concatenate([around, tiny, large]).astype(np.float32)
-    return np.concatenate([everything, -everything])
+    count = BITS.size
+    out = run("bits", wave, 5 * count, given=BITS.view(np.float32), n=count, block=count).reshape(count, 5)
+    np.testing.assert_array_equal(out, counted(BITS))
 
 
 @waves
 def test_half_bits_at_every_boundary(wave: int) -> None:
     floats = half_boundaries()
     out = run("halves", wave, floats.size, given=floats, n=floats.size, grid=4, block=256)
-    with np.errstate(over="ignore"):
-        want = floats.astype(np.float16).view(np.uint16)
-    assert np.array_equal(out, want)
+    np.testing.assert_array_equal(out, halved(floats))
 
 
 @waves
 def test_half_bits_keep_nan(wave: int) -> None:
-    patterns = np.array([0x7F800001, 0x7FC00000, 0x7FFFFFFF, 0xFF800001, 0xFFFFFFFF], np.uint32)
-    out = run("halves", wave, patterns.size, given=patterns.view(np.float32), n=patterns.size, block=256)
+    out = run("halves", wave, NANS.size, given=NANS.view(np.float32), n=NANS.size, block=256)
     assert np.isnan(out.astype(np.uint16).view(np.float16)).all()
 
 
@@ -159,8 +151,4 @@ def test_atomics_and_barriers(wave: int, order: str) -> None:
 def test_loads(wave: int) -> None:
     floats = np.random.default_rng(0).standard_normal(256).astype(np.float32)
     out = run("loads", wave, 256, given=floats).reshape(64, 4)
-    rows = floats.reshape(64, 4)
-    assert np.array_equal(out[:, 0].view(np.float32), rows[:, 0] + rows[:, 1] * np.float32(2))
-    assert np.array_equal(out[:, 1].view(np.float32), rows[:, 2] + rows[:, 3] * np.float32(2))
-    assert np.array_equal(out[:, 2], floats[:64].view(np.uint32))
-    assert np.array_equal(out[:, 3], floats[:64].view(np.uint32))
+    np.testing.assert_array_equal(out, loaded(floats))
