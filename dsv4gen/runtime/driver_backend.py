@@ -113,45 +113,25 @@ class DriverBackend:
     def function(self, table: CallTable, *, checked: bool) -> Function:
         """The launch function written for the op's tensor table."""
         driver = self.open_driver(self.api)
-        driver_call = LaunchCall.of(driver)
-        launch = driver_call.call
-        decisions: dict[tuple[int, ...], Prepared] = {}
-
-        def prepare(stream: int, device: int, key: tuple[int, ...], sizes: Sizes) -> Prepared:
-            prepared = self.kernels(device).prepare(table, sizes, stream)
-            if len(decisions) >= DECISIONS_MAX:
-                decisions.clear()
-            decisions[key] = prepared
-            return prepared
-
-        def failed(status: int, device: int, config: Any, kernel: int, parameters: int) -> None:
-            if driver.lost_context(status):
-                driver.make_current(max(device, 0))
-                status = launch(config, kernel, parameters, None)
-            if status:
-                raise driver.error(status, f"launching {table.title}")
+        call = LaunchCall.of(driver)
+        failed = _after_failure(driver, call, table.title)
+        on_cuda = self.platform.tensors_are_cuda
+        current, stream = self.platform.index_getter(), self.platform.stream_getter()
 
         def elsewhere(device: int, **values: Any) -> Any:
             with self.platform.on_device(device):
                 return function(**values)
 
-        on_cuda = self.platform.tensors_are_cuda
-        current, stream = self.platform.index_getter(), self.platform.stream_getter()
         names: dict[str, Any] = {
             **packers(table),
+            **self._deciding(table),
+            **_slots(table),
             "_stream": stream,
             "_current": current,
-            "_decisions": decisions,
-            "_prepare": prepare,
             "_recheck": lambda **values: arguments.check(table, values, on_cuda),
             "_make_outputs": lambda **values: function(**make_outputs(table, values)),
             "_elsewhere": elsewhere,
-            "_free": [],
-            "_new_slot": lambda: _new_slot(bytes(table.size)),
-            "_copied_slot": lambda packed: _new_slot(packed[: table.size]),
-            "_pack": struct.Struct(table.format).pack_into,
-            "_pack_error": struct.error,
-            "_launch": launch,
+            "_launch": call.call,
             "_failed": failed,
         }
         function = specialise.make_function(
@@ -161,11 +141,22 @@ class DriverBackend:
             on_cuda=on_cuda,
             many_devices=current is not None,
             names=names,
-            native=native.make_calls(
-                table, driver_call.function, driver_call.extended, checked, stream, current, failed
-            ),
+            native=native.make_calls(table, call.function, call.extended, checked, stream, current, failed),
         )
         return function
+
+    def _deciding(self, table: CallTable) -> dict[str, Any]:
+        """Names of the launch function's text: decisions that are remembered, and how one is made."""
+        decisions: dict[tuple[int, ...], Prepared] = {}
+
+        def prepare(stream: int, device: int, key: tuple[int, ...], sizes: Sizes) -> Prepared:
+            prepared = self.kernels(device).prepare(table, sizes, stream)
+            if len(decisions) >= DECISIONS_MAX:
+                decisions.clear()
+            decisions[key] = prepared
+            return prepared
+
+        return {"_decisions": decisions, "_prepare": prepare}
 
     def _accepted_for(self, device: int) -> Accepted:
         found = next((entry for entry in self.platform.devices() if entry.index == device), None)
@@ -224,6 +215,30 @@ def kernel_source(
         newest_major=driver_major,
         ahead=chosen == text,
     )
+
+
+def _after_failure(driver: Driver, call: LaunchCall, title: str) -> Callable[[int, int, Any, int, int], None]:
+    """What to do with a launch's status that is not 0: a second try where only the context was lost, else an error."""
+
+    def failed(status: int, device: int, config: Any, kernel: int, parameters: int) -> None:
+        if driver.lost_context(status):
+            driver.make_current(max(device, 0))
+            status = call.call(config, kernel, parameters, None)
+        if status:
+            raise driver.error(status, f"launching {title}")
+
+    return failed
+
+
+def _slots(table: CallTable) -> dict[str, Any]:
+    """Names of the launch function's text: memory for calls in flight, and how it is filled."""
+    return {
+        "_free": [],
+        "_new_slot": lambda: _new_slot(bytes(table.size)),
+        "_copied_slot": lambda packed: _new_slot(packed[: table.size]),
+        "_pack": struct.Struct(table.format).pack_into,
+        "_pack_error": struct.error,
+    }
 
 
 def _new_slot(params: bytes) -> tuple[Any, int]:
