@@ -65,7 +65,7 @@ static int record(Launch launch, void** params, void* function) {
   launch.function = function;
   launch.context = context;
   memcpy(launch.params, params[0], params_bytes);
-  launches[launch_count++ % LAUNCHES] = launch;
+  launches[__atomic_fetch_add(&launch_count, 1, __ATOMIC_RELAXED) % LAUNCHES] = launch;  // threads launch at once
   return 0;
 }
 
