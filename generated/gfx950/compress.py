@@ -495,8 +495,9 @@ def pool_page(
                 is_newest = k + lane == 127
                 if rows.dtype == newest.dtype:
                     place = tl.where(is_newest, newest + dims, place)
-            value = tl.load(place).to(tl.float32)
-            score = tl.load(place + D).to(tl.float32)
+            # Rows pass through the caches once; what all programs read, the bias, is to outlive them there.
+            value = tl.load(place, eviction_policy="evict_first").to(tl.float32)
+            score = tl.load(place + D, eviction_policy="evict_first").to(tl.float32)
             if (u == UNROLL - 1) & (rows.dtype != newest.dtype):
                 new_value = tl.load(newest + dims, mask=is_newest, other=0.0).to(tl.float32)
                 new_score = tl.load(newest + D + dims, mask=is_newest, other=0.0).to(tl.float32)
@@ -513,7 +514,7 @@ def pool_page(
                     own = tl.load(bias + 127 * D + dims, mask=is_newest, other=0.0).to(tl.float32)
                     score += own
             else:
-                score += tl.load(bias + (start + u * ROWS + lane) * D + dims).to(tl.float32)
+                score += tl.load(bias + (start + u * ROWS + lane) * D + dims, eviction_policy="evict_last").to(tl.float32)
             biased = biased + (score,)
             joined = tl.maximum(joined, score)
         base = shift(joined)
