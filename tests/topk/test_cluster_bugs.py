@@ -1,4 +1,4 @@
-"""Defects of rows that a cluster's blocks share: words of a peer that nobody waits for, and candidates of several blocks."""
+"""Defects of rows that a cluster's blocks share: words that nobody waits for, and candidates of several blocks."""
 
 from __future__ import annotations
 
