@@ -173,7 +173,7 @@ def launch(kernel: str, *, n: int = 0, order: str = "ascending") -> SimtResult:
         ("misaligned", 0, "address 0x4 is not a multiple of 8"),
         ("uninitialised", 0, "byte 8 of a shared struct of 16 bytes is no transaction barrier"),
         ("uninitialised", 1, "is no transaction barrier"),
-        ("expected_twice", 1, "second expectation in one phase of a transaction barrier, 4 bytes of which"),
+        ("expected_twice", 1, "second expectation in a phase of a transaction barrier, 4 bytes of which"),
         ("too_few", 1, "waits for ever at a transaction barrier: 4 of the expected bytes do not come"),
         ("unexpected", 0, "waits for ever at a transaction barrier: no thread of its block expects bytes"),
         ("wrong_phase", 0, "waits for ever at a transaction barrier: no thread"),

@@ -57,7 +57,7 @@ def test_clusters_keep_what_they_do_faster() -> None:
 
 @pytest.mark.parametrize("mode", ["indices", "page_table", "dual"])
 def test_short_rows_have_kernels_of_their_own(mode: str) -> None:
-    """Up to what registers hold at that many rows, or where clusters take over; windows, which begin anywhere, have none."""
+    """Up to what registers hold, or where clusters take over; windows, which begin anywhere, have none."""
     for batch, columns in ((1, 8192), (9, 16384), (132, 16384), (133, 8192), (528, 8192), (529, 4096)):
         fits, longer = (decision("sm_90", batch, columns + more, {"mode": mode}, units=132) for more in (0, 1))
         assert fits.path == "short" and longer.path in ("single", "cluster"), (batch, columns)

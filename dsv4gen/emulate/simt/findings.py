@@ -55,7 +55,7 @@ _WORDS = {
     Kind.REMOTE_EARLY: "remote access to rank {detail} before any cluster barrier: its block may not run yet",
     Kind.REMOTE_ENDED: "remote access to the shared memory of rank {detail}, whose block has ended",
     Kind.UNKNOWN_TRANSACTION: "byte {signed} of a shared struct of {detail2} bytes is no transaction barrier",
-    Kind.EXPECTED_TWICE: "second expectation in one phase of a transaction barrier, {signed} bytes of which are to come",
+    Kind.EXPECTED_TWICE: "second expectation in a phase of a transaction barrier, {signed} bytes of which are to come",
     Kind.STUCK_TRANSACTION: "waits for ever at a transaction barrier: {signed} of the expected bytes do not come",
     Kind.NOTHING_EXPECTED: "waits for ever at a transaction barrier: no thread of its block expects bytes",
     Kind.UNREAD_PUSH: "the block of rank {detail} has ended, and bytes pushed to it are still on their way",
