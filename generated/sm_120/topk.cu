@@ -465,25 +465,14 @@ DSV4_DEVICE Output<kMode> output_of(const Params& params, u32 row) {
   return output;
 }
 
-// The number of a position's page, a load; callers keep several in flight. 0 where there are no pages.
-template <Mode kMode>
-DSV4_DEVICE u32 page_of(const Output<kMode>& output, i32 position) {
-  if constexpr (!is_paged(kMode)) return 0;
-  if (position == kNothing) return 0;
-  return static_cast<u32>(load_scalar(output.table + (static_cast<u32>(position) >> output.page_bits)));
-}
-
-// What a slot gets: the position, its place in a concatenation of rows, or its place in the cache, on the page looked up.
-template <Mode kMode>
-DSV4_DEVICE i32 entry_on(const Output<kMode>& output, i32 position, u32 page) {
-  if (position == kNothing) return kNothing;
-  if constexpr (!is_paged(kMode)) return static_cast<i32>(static_cast<u32>(position) + output.offset);
-  return static_cast<i32>(page << output.page_bits | (static_cast<u32>(position) & ((1u << output.page_bits) - 1)));
-}
-
+// What a slot gets: the position, its place in a concatenation of rows, or its place in the cache. A page's number is a
+// load; callers keep several in flight.
 template <Mode kMode>
 DSV4_DEVICE i32 entry_of(const Output<kMode>& output, i32 position) {
-  return entry_on(output, position, page_of(output, position));
+  if (position == kNothing) return kNothing;
+  if constexpr (!is_paged(kMode)) return static_cast<i32>(static_cast<u32>(position) + output.offset);
+  const u32 page = static_cast<u32>(load_scalar(output.table + (static_cast<u32>(position) >> output.page_bits)));
+  return static_cast<i32>(page << output.page_bits | (static_cast<u32>(position) & ((1u << output.page_bits) - 1)));
 }
 
 template <Mode kMode>
@@ -835,9 +824,9 @@ DSV4_DEVICE u32 valid_among(const Held& batch, u32 marked) {
 // Loads vector number `vector` of the row into place `i`, if all of it is inside the row.
 template <u32 kThreads, u32 kVectors>
 DSV4_DEVICE void load_whole(Batch<kThreads, kVectors>& batch, u32 i, const Row& row, u32 vector) {
-  const u32 first = (row.head + kVector - 1) / kVector, behind = (row.head + row.length) / kVector;
-  if (vector - first >= (behind > first ? behind - first : 0)) return;
-  batch.scores[i] = load_scores(row.data + vector * kVector);
+  const u32 column = vector * kVector;
+  if (column < row.head || column + kVector > row.head + row.length) return;
+  batch.scores[i] = load_scores(row.data + column);
   batch.valid |= 0xfu << i * kVector;
 }
 
@@ -1376,26 +1365,30 @@ DSV4_DEVICE bool is_plateau(Cut& cut, Shared<Tile>& shared) {
   return true;
 }
 
-// Narrows until the tied scores fit the stage. Blocks that share the row tell each other of plateaus while they count.
+// Narrows until the tied scores fit the stage. Blocks that share the row tell each other of plateaus while they count;
+// one block alone knows at once.
 template <class Tile, class Source, template <class> class Shared>
 DSV4_DEVICE Cut narrow_row(Source& source, Cut cut, u32 k, Shared<Tile>& shared) {
   constexpr bool kTogether = Tile::kBlocks > 1;
   SharedSelect<Tile>& own = own_of(shared);
   const bool held = in_registers(source);
   if (held) note_extent(own, extent_of_warp(source, cut, own));
+  if constexpr (!kTogether) {
+    if (held) block_barrier();
+    if (held && is_plateau(cut, shared)) return cut;
+  }
 #pragma unroll 1
   for (u32 round = 0; round < rounds_to_one_key<Tile::kBins>(); ++round) {
     if (cut.tied <= kMostTied<Tile> || settled(cut, k)) break;
     CountFine<Tile> pass{own, fine_grid<Tile::kBins>(cut)};
     clear<Tile::kThreads>(own.histogram);
     block_barrier();
-    const bool asks = held && round == 0;
-    if (!kTogether && asks && is_plateau(cut, shared)) break;
+    const bool asks = kTogether && held && round == 0;
     if constexpr (kTogether)
       if (asks) tell_extent(shared);
     revisit(source, pass);
     block_barrier();
-    if (kTogether && asks && is_plateau(cut, shared)) break;
+    if (asks && is_plateau(cut, shared)) return cut;
     cut = search_fine<Tile::kBins>(shared, own.histogram, pass.grid, cut.above, k);
   }
   return cut;
@@ -2508,6 +2501,21 @@ template <class Tile>
 DSV4_DEVICE u32* entries_of(Stage<Tile>& stage) {
   static_assert(2 * kRanked<Tile> <= Tile::kTieCapacity);
   return stage.tie_keys + Tile::kTieCapacity / 2;
+}
+
+// The two halves of `entry_of`: a page's number, which is a load, and what the slot gets.
+template <Mode kMode>
+DSV4_DEVICE u32 page_of(const Output<kMode>& output, i32 position) {
+  if constexpr (!is_paged(kMode)) return 0;
+  if (position == kNothing) return 0;
+  return static_cast<u32>(load_scalar(output.table + (static_cast<u32>(position) >> output.page_bits)));
+}
+
+template <Mode kMode>
+DSV4_DEVICE i32 entry_on(const Output<kMode>& output, i32 position, u32 page) {
+  if (position == kNothing) return kNothing;
+  if constexpr (!is_paged(kMode)) return static_cast<i32>(static_cast<u32>(position) + output.offset);
+  return static_cast<i32>(page << output.page_bits | (static_cast<u32>(position) & ((1u << output.page_bits) - 1)));
 }
 
 // What a thread looks up while the peers tell how much they have: the pages of its winner and of its tied score.
