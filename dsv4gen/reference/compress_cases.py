@@ -6,8 +6,8 @@ an entry must be invalid; expected rows and states come from the state machine o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -111,15 +111,15 @@ def decode_cases(
     name: str,
     *,
     options: Options | None = None,
-    spoiled: bool = False,
+    edit: Callable[[Arguments], None] | None = None,
     split: bool = False,
 ) -> Iterator[Case]:
-    """A decode step, and with `split` its first half too, alone and as the first of two launches."""
+    """A decode step, and with `split` its first half too, alone and as the first of two launches; `edit` spoils it."""
     world = filled(geometry, options, len(lengths), max(lengths) + 1)
     extends = tuple(Extend(request, length - 1, length) for request, length in enumerate(lengths))
     arguments = decode_arguments(world, Step(extends, (1,) * len(lengths), True))
-    if spoiled:
-        _spoil(arguments)
+    if edit is not None:
+        edit(arguments)
     source, plan = _tensor(arguments, "source"), _tensor(arguments, "plan")
     machine = compress_state.Step(geometry, world.bias, world.options.bias_at)
     kept, pooled = compress_state.pooled_decode(machine, world.state, source, plan)
@@ -129,6 +129,25 @@ def decode_cases(
     if split:
         yield step.half("decode_pool", name)
     yield step.whole("decode", name, split=split)
+
+
+def few_case(batch: int, completing: int) -> Case:
+    """The first half of a step of which so many requests complete a group, and which promises that its plan is ready.
+
+    Of those, one has no page and one lies behind the pool; entries beside them are invalid.
+    """
+    done = [batch - 1 - number * batch // completing for number in range(completing)]
+    lengths = [128 if number in done else 1 + number % 127 for number in range(batch)]
+
+    def edit(arguments: Arguments) -> None:
+        plan = _tensor(arguments, "plan")
+        plan[done[0], 3], plan[done[1], 3] = -1, 1 << 20
+        plan[done[0] - 1], plan[done[2] + 1] = -1, torch.tensor([-128, -1, 0, 0])
+
+    options = Options(record="idx_fp8_132")
+    name = f"{completing} of {batch} complete a group"
+    case = next(decode_cases(Geometry(128, 128), lengths, name, options=options, edit=edit, split=True))
+    return replace(case, arguments={**case.arguments, "plan_ready": True})
 
 
 def prefill_cases(
@@ -186,10 +205,12 @@ def verification_cases(*, full: bool) -> Iterator[Case]:
     for geometry in (FOUR, MANY):
         r = geometry.ratio
         spoiled = [r, r, 2 * r, 2 * r, r, 3 * r, r - 1]
-        yield from decode_cases(geometry, spoiled, f"ratio {r} invalid entries", spoiled=True)
+        yield from decode_cases(geometry, spoiled, f"ratio {r} invalid entries", edit=_spoil)
     yield from decode_cases(INDEXER, [4, 8, 5], "indexer", options=indexer)
     yield from decode_cases(FOUR, [4, 8, 5], "bias in the state", options=Options(bias_at="save"))
     yield from decode_cases(MANY, [128, 255, 256], "two launches", split=True)
+    yield few_case(51, 12)
+    yield few_case(51, 13)
     yield from prefill_cases(FOUR, [(0, 9), (5, 5), (7, 12)], "ratio 4")
     yield from prefill_cases(INDEXER, [(0, 5), (6, 8)], "indexer", options=indexer)
     yield from prefill_cases(MANY, [(0, 130), (250, 257)], "ratio 128", split=True)

@@ -802,20 +802,51 @@ def decode_row(
 def decode_part(
     state, source, plan, bias, pooled, state_rows, state_stride, source_stride,
     D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
-    BIAS_AT: tl.constexpr,
+    SHARE: tl.constexpr, BIAS_AT: tl.constexpr,
 ):
-    """As decode_row for DIMS dimensions of a ratio-128 row, up to the pooled row: for few requests."""
+    """As decode_row for DIMS dimensions of a ratio-128 row, up to the pooled row: for few requests.
+
+    SHARE: where few of them complete a group all programs pool those, DIMS // SHARE dimensions each; above 1 only if the
+    plan can be read before the wait.
+    """
     row = tl.program_id(0)
     first_dim = tl.program_id(1) * DIMS
     entry = plan + row.to(tl.int64) * 4
     seq_len = tl.load(entry)
     target = tl.load(entry + 1).to(tl.int64)
     page = tl.load(entry + 3)
+    if SHARE > 1:
+        MOST: tl.constexpr = 256
+        PART: tl.constexpr = DIMS // SHARE
+        PARTS: tl.constexpr = D // PART
+        numbers = tl.arange(0, MOST)
+        lengths = tl.load(plan + numbers * 4, mask=numbers < tl.num_programs(0), other=0)
+        ends = completes_group(lengths, 128).to(tl.int32)
+        count = tl.sum(ends)
+        few = count * PARTS <= tl.num_programs(0) * (D // DIMS)
+        program = tl.program_id(1) * tl.num_programs(0) + row
+        rank = program // PARTS
+        helps = few & (rank < count)
+        place = (ends > 0) & (tl.cumsum(ends) == rank + 1)
+        shared = tl.sum(tl.where(place, numbers, 0))
+        shared_page = tl.load(plan + shared.to(tl.int64) * 4 + 3)
     source_row = source + row.to(tl.int64) * source_stride
     dims = first_dim + tl.arange(0, DIMS)
     values = tl.load(source_row + dims)
     scores = tl.load(source_row + D + dims)
-    if completes_group(seq_len, 128):
+    pools = completes_group(seq_len, 128)
+    if SHARE > 1:
+        pools = pools & (few == 0)
+        if helps:
+            # A lone window in one pass: all of its rows are asked for at once.
+            MORE: tl.constexpr = ROWS * SHARE
+            first_part = program % PARTS * PART
+            part = pool_decode(
+                state, source + shared.to(tl.int64) * source_stride, bias, shared_page, state_rows, state_stride, first_part,
+                D, PART, MORE, min(UNROLL, 128 // MORE), STAGES, BIAS_AT
+            )
+            tl.store(pooled + shared.to(tl.int64) * D + first_part + tl.arange(0, PART), part)
+    if pools:
         group = pool_decode(
             state, source_row, bias, page, state_rows, state_stride, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT
         )
@@ -1414,7 +1445,7 @@ AHEAD_OF_TIME = (
 
     (
         "decode_part", "decode_pool",
-        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 4, "UNROLL": 8, "STAGES": 1},
+        {"D": 512, "BIAS_AT": "pool", "DIMS": 64, "ROWS": 4, "UNROLL": 8, "STAGES": 1, "SHARE": 1},
         {"num_warps": 2, "num_stages": 1, "enable_fp_fusion": False},
     ),
 
@@ -1533,7 +1564,7 @@ def decode_many_tile(head_dim, batch):
 
 def decode_split_tile(head_dim, batch):
     """Tile of decode_split by shape."""
-    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "release": 1, "unroll": 8}
+    return {"dims": 64, "lane_elements": 4, "num_stages": 1, "num_warps": 2, "release": 1, "share": 1, "unroll": 8}
 
 def prefill_four_tile(head_dim):
     """Tile of prefill_four by shape."""
@@ -1717,7 +1748,8 @@ def decode_pool(*, state, source, plan, bias, pooled, bias_at="pool", plan_ready
     decode_part[(plan.shape[0], head_dim // tile["dims"])](
         state, source, plan, bias, pooled, state.shape[0], state.stride(0), source.stride(0),
         D=head_dim, DIMS=tile["dims"], ROWS=rows_at_once(tile, tile["dims"]), UNROLL=tile["unroll"],
-        STAGES=tile["num_stages"], BIAS_AT=choose("bias_at", bias_at),
+        STAGES=tile["num_stages"],
+        SHARE=tile["share"] if plan_ready and plan.shape[0] <= 256 else 1, BIAS_AT=choose("bias_at", bias_at),
         **launch_options(tile),
     )
 

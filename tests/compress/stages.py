@@ -14,6 +14,7 @@ from dsv4gen.interpret import InterpreterWorker
 from dsv4gen.reference import compress, compress_state
 from dsv4gen.reference.compress import Geometry
 from dsv4gen.reference.compress_case import FOUR, MANY, check_pool
+from dsv4gen.reference.compress_cases import few_case
 from dsv4gen.reference.compress_edges import edge_cases, fp4_ties, stored_case
 from dsv4gen.reference.compress_plan import Extend, PagedRing, RequestRing, Ring, decode_plan, prefill_plan, unpack
 from dsv4gen.reference.compress_stage_cases import finish_case
@@ -277,6 +278,14 @@ def split_pooling(worker: InterpreterWorker, module: Path) -> None:
                 raise VerifyError(f"{function}: the state differs from what the plan says")
 
 
+def shared_groups(worker: InterpreterWorker, module: Path) -> None:
+    """Groups that all programs pool where few requests complete one: as many as they can take, and one more."""
+    for batch, completing in ((51, 12), (51, 13), (52, 13), (49, 3)):
+        case = few_case(batch, completing)
+        worker.call(module, case.op, **dict(case.arguments))  # type: ignore[arg-type]
+        case.check()
+
+
 def ragged_bounds(worker: InterpreterWorker, module: Path) -> None:
     """Entries whose token lies behind the step's rows or behind out_loc are skipped (B15); so are their writes."""
     world = make_world(Geometry(4, 512), requests=1, tokens=8)
@@ -310,6 +319,7 @@ CHECKS: Mapping[str, Check] = {
         plan_builders,
         online_prefill_and_decode,
         split_pooling,
+        shared_groups,
         ragged_bounds,
     )
 }

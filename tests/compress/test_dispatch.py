@@ -68,6 +68,17 @@ def test_the_tile_of_few_rows_covers_every_dimension(monkeypatch: pytest.MonkeyP
     assert constants["ROWS"] * constants["DIMS"] == 4 * 32 * constants["num_warps"]
 
 
+@pytest.mark.parametrize(("rows", "shares"), [(48, 1), (49, 4), (80, 4), (81, 4), (256, 4), (257, 1)])
+def test_programs_share_few_groups_if_the_plan_is_ready(
+    monkeypatch: pytest.MonkeyPatch, rows: int, shares: int
+) -> None:
+    recorder = Recorder(monkeypatch, "decode_part")
+    given = {name: value for name, value in arguments(rows).items() if name in ("state", "source", "plan", "bias")}
+    for ready, expected in ((True, shares), (False, 1)):
+        loaded(module("sm_90")).decode_pool(**given, pooled=torch.zeros(rows, 512), plan_ready=ready)
+        assert recorder.constants["decode_part"]["SHARE"] == expected
+
+
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [

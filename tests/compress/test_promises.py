@@ -22,7 +22,7 @@ READS_PLANS = ("decode", "decode_pool", "prefill", "prefill_pool")
 PROMISES = {**dict.fromkeys(READS_PLANS, "plan_ready"), "write": "after_prefill"}
 CHECKS = (
     checks.schedules_four, checks.schedules_many, checks.invalid_decode, checks.infinite_scores, checks.option_choices,
-    checks.options_in_prefill, stages.ragged_bounds,
+    checks.options_in_prefill, stages.ragged_bounds, stages.shared_groups,
 )  # fmt: skip
 
 

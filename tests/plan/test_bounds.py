@@ -22,7 +22,7 @@ def plan_compress(copy: Copy, target: str = "sm_90") -> FamilyPlan:
 def test_tiles_that_would_read_past_a_window_are_refused(copy: Copy) -> None:
     """Eight times 32 rows of a window that has 128: on a card, an illegal access."""
     split = plan_compress(copy).kernel("decode_split")
-    wrong = {"num_warps": 4, "num_stages": 1, "lane_elements": 4, "dims": 16, "unroll": 8, "release": 2}
+    wrong = {"num_warps": 4, "num_stages": 1, "lane_elements": 4, "dims": 16, "unroll": 8, "release": 2, "share": 1}
     reasons = [reason for tile, reason in split.refused_tiles if tile == wrong]
     assert len(reasons) == 1
     assert re.match(r"rows does not fit at .*= 256 rows, 128 over the limit of 128", reasons[0])
@@ -39,7 +39,7 @@ def test_a_bound_depends_on_the_waves_of_a_target(copy: Copy) -> None:
 
 
 def test_a_bucket_with_such_a_tile_is_an_error_at_its_formula(copy: Copy) -> None:
-    copy.edit(SPEC, "dims: 16, unroll: 4, release: 2}}", "dims: 16, unroll: 8, release: 2}}")
+    copy.edit(SPEC, "dims: 16, unroll: 4, release: 2, share: 1}}", "dims: 16, unroll: 8, release: 2, share: 1}}")
     with pytest.raises(ProofError, match="rows does not fit") as caught:
         plan_compress(copy)
     assert caught.value.place is not None

@@ -94,18 +94,19 @@ def promised(function: str, **constants: int) -> tuple[str, Mapping[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("function", "promise", "ready"),
+    ("function", "constants", "ready"),
     [
-        ("decode_row", "PLAN_READY", {"plan", "out_loc"}),
-        ("decode_part", "PLAN_READY", {"plan"}),
-        ("prefill_row", "PLAN_READY", {"plan"}),
-        ("prefill_part", "PLAN_READY", {"plan"}),
-        ("write_row", "AFTER_PREFILL", {"plan", "source"}),
+        ("decode_row", {"PLAN_READY": True}, {"plan", "out_loc"}),
+        ("decode_part", {"PLAN_READY": True}, {"plan"}),
+        ("decode_part", {"PLAN_READY": True, "DIMS": 64, "ROWS": 8, "SHARE": 4}, {"plan"}),
+        ("prefill_row", {"PLAN_READY": True}, {"plan"}),
+        ("prefill_part", {"PLAN_READY": True}, {"plan"}),
+        ("write_row", {"AFTER_PREFILL": True}, {"plan", "source"}),
     ],
 )
-def test_what_a_promise_moves_in_front_of_the_wait(function: str, promise: str, ready: set[str]) -> None:
+def test_what_a_promise_moves_in_front_of_the_wait(function: str, constants: dict[str, int], ready: set[str]) -> None:
     """Reads of what the promise names, and nothing else: no other read, no write, and no way past the wait."""
-    body, pointers = promised(function, **{promise: True})
+    body, pointers = promised(function, **constants)
     wait = _WAIT.search(body)
     assert wait is not None and not re.search(r"\b(?:st|atom|red)\.(?:\w+\.)*?global\b", body[: wait.start()])
     assert re.search(r"^\s*(?:@\S+\s+)?(?:bra|ret)\b", body[: wait.start()], re.MULTILINE) is None
