@@ -469,15 +469,18 @@ def pool_four(
 def pool_page(
     rows, stride, newest, bias, first_dim,
     D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
-    BIASED: tl.constexpr,
+    BIASED: tl.constexpr, ONCE: tl.constexpr,
 ):
     """Pool 128 rows `stride` apart, the last of which is `newest`, for DIMS dimensions from first_dim on: float32 [DIMS].
 
     No row is masked, which leaves little to do but load and add: the kernel is bound by memory only if it issues few
     instructions a row. ROWS rows are read at a time, UNROLL times before anything is computed; each keeps its own
     partial, so that nothing crosses lanes before the end. BIASED: all rows but the newest hold their bias.
+    ONCE: rows pass through the caches once, and what all programs read, the bias, is to outlive them there.
     """
     tl.static_assert(128 % (UNROLL * ROWS) == 0, "whole windows only")
+    PASSING: tl.constexpr = "evict_first" if ONCE else ""
+    STAYING: tl.constexpr = "evict_last" if ONCE else ""
     dims = first_dim + tl.arange(0, DIMS)[None, :]
     lane = tl.arange(0, ROWS)[:, None]
     step = stride.to(tl.int64)
@@ -495,9 +498,8 @@ def pool_page(
                 is_newest = k + lane == 127
                 if rows.dtype == newest.dtype:
                     place = tl.where(is_newest, newest + dims, place)
-            # Rows pass through the caches once; what all programs read, the bias, is to outlive them there.
-            value = tl.load(place, eviction_policy="evict_first").to(tl.float32)
-            score = tl.load(place + D, eviction_policy="evict_first").to(tl.float32)
+            value = tl.load(place, eviction_policy=PASSING).to(tl.float32)
+            score = tl.load(place + D, eviction_policy=PASSING).to(tl.float32)
             if (u == UNROLL - 1) & (rows.dtype != newest.dtype):
                 new_value = tl.load(newest + dims, mask=is_newest, other=0.0).to(tl.float32)
                 new_score = tl.load(newest + D + dims, mask=is_newest, other=0.0).to(tl.float32)
@@ -514,7 +516,7 @@ def pool_page(
                     own = tl.load(bias + 127 * D + dims, mask=is_newest, other=0.0).to(tl.float32)
                     score += own
             else:
-                score += tl.load(bias + (start + u * ROWS + lane) * D + dims, eviction_policy="evict_last").to(tl.float32)
+                score += tl.load(bias + (start + u * ROWS + lane) * D + dims, eviction_policy=STAYING).to(tl.float32)
             biased = biased + (score,)
             joined = tl.maximum(joined, score)
         base = shift(joined)
@@ -739,7 +741,7 @@ def completes_group(seq_len, RATIO: tl.constexpr):
 def pool_decode(
     state, source_row, bias, page, state_rows, state_stride, first_dim,
     D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
-    BIAS_AT: tl.constexpr,
+    BIAS_AT: tl.constexpr, ONCE: tl.constexpr,
 ):
     """Pool a ratio-128 window whose last row is `source_row`, the others a page of the state: float32 [DIMS].
 
@@ -748,7 +750,7 @@ def pool_decode(
     if (page >= 0) & (page < state_rows // 128):
         kept = state_row(state, page.to(tl.int64) * 128, state_stride)
         group = pool_page(
-            kept, state_stride, source_row, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT == "save"
+            kept, state_stride, source_row, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT == "save", ONCE
         )
     else:
         largest, total, weighted = fresh_partial(source_row, bias, 127, first_dim, D, DIMS)
@@ -788,7 +790,7 @@ def decode_row(
             )
         else:
             group = pool_decode(
-                state, source_row, bias, page, state_rows, state_stride, 0, D, D, ROWS, UNROLL, STAGES, BIAS_AT
+                state, source_row, bias, page, state_rows, state_stride, 0, D, D, ROWS, UNROLL, STAGES, BIAS_AT, True
             )
             gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
         finish(
@@ -843,12 +845,13 @@ def decode_part(
             first_part = program % PARTS * PART
             part = pool_decode(
                 state, source + shared.to(tl.int64) * source_stride, bias, shared_page, state_rows, state_stride, first_part,
-                D, PART, MORE, min(UNROLL, 128 // MORE), STAGES, BIAS_AT
+                D, PART, MORE, min(UNROLL, 128 // MORE), STAGES, BIAS_AT, True
             )
             tl.store(pooled + shared.to(tl.int64) * D + first_part + tl.arange(0, PART), part)
     if pools:
         group = pool_decode(
-            state, source_row, bias, page, state_rows, state_stride, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT
+            state, source_row, bias, page, state_rows, state_stride, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT,
+            SHARE > 1
         )
         tl.store(pooled + row.to(tl.int64) * D + dims, group)
     if seq_len > 0:
@@ -875,7 +878,7 @@ def pool_prefill(
     if buffered == 0:
         first = source + (ragged - 127).to(tl.int64) * source_stride
         last = source + ragged.to(tl.int64) * source_stride
-        group = pool_page(first, source_stride, last, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, False)
+        group = pool_page(first, source_stride, last, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, False, False)
     else:
         largest, total, weighted = pool_many(
             state, source, bias, buffered, 127, ragged, page, state_rows, state_stride, source_stride, first_dim,

@@ -506,16 +506,19 @@ def pool_four(
 def pool_page(
     rows, stride, newest, bias, first_dim,
     D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
-    BIASED: tl.constexpr, HOLD: tl.constexpr,
+    BIASED: tl.constexpr, ONCE: tl.constexpr, HOLD: tl.constexpr,
 ):
     """Pool 128 rows `stride` apart, the last of which is `newest`, for DIMS dimensions from first_dim on: float32 [DIMS].
 
     No row is masked, which leaves little to do but load and add: the kernel is bound by memory only if it issues few
     instructions a row. ROWS rows are read at a time, UNROLL times before anything is computed; each keeps its own
     partial, so that nothing crosses lanes before the end. BIASED: all rows but the newest hold their bias.
+    ONCE: rows pass through the caches once, and what all programs read, the bias, is to outlive them there.
     HOLD: the loads of a tile stay in front of what uses them, and registers hold all of it.
     """
     tl.static_assert(128 % (UNROLL * ROWS) == 0, "whole windows only")
+    PASSING: tl.constexpr = "evict_first" if ONCE else ""
+    STAYING: tl.constexpr = "evict_last" if ONCE else ""
     dims = first_dim + tl.arange(0, DIMS)[None, :]
     lane = tl.arange(0, ROWS)[:, None]
     step = stride.to(tl.int64)
@@ -533,9 +536,8 @@ def pool_page(
                 is_newest = k + lane == 127
                 if rows.dtype == newest.dtype:
                     place = tl.where(is_newest, newest + dims, place)
-            # Rows pass through the caches once; what all programs read, the bias, is to outlive them there.
-            value = tl.load(place, eviction_policy="evict_first").to(tl.float32)
-            score = tl.load(place + D, eviction_policy="evict_first").to(tl.float32)
+            value = tl.load(place, eviction_policy=PASSING).to(tl.float32)
+            score = tl.load(place + D, eviction_policy=PASSING).to(tl.float32)
             if (u == UNROLL - 1) & (rows.dtype != newest.dtype):
                 new_value = tl.load(newest + dims, mask=is_newest, other=0.0).to(tl.float32)
                 new_score = tl.load(newest + D + dims, mask=is_newest, other=0.0).to(tl.float32)
@@ -548,7 +550,7 @@ def pool_page(
             for u in tl.static_range(UNROLL):
                 offset = 0.0
                 if not BIASED:
-                    offset = tl.load(bias + (start + u * ROWS + lane) * D + dims, eviction_policy="evict_last").to(tl.float32)
+                    offset = tl.load(bias + (start + u * ROWS + lane) * D + dims, eviction_policy=STAYING).to(tl.float32)
                 elif u == UNROLL - 1:
                     offset = tl.load(bias + 127 * D + dims, mask=is_newest, other=0.0).to(tl.float32)
                 offsets = offsets + (offset,)
@@ -565,7 +567,7 @@ def pool_page(
                     own = tl.load(bias + 127 * D + dims, mask=is_newest, other=0.0).to(tl.float32)
                     score += own
             else:
-                score += tl.load(bias + (start + u * ROWS + lane) * D + dims, eviction_policy="evict_last").to(tl.float32)
+                score += tl.load(bias + (start + u * ROWS + lane) * D + dims, eviction_policy=STAYING).to(tl.float32)
             biased = biased + (score,)
             joined = tl.maximum(joined, score)
         base = shift(joined)
@@ -790,7 +792,7 @@ def completes_group(seq_len, RATIO: tl.constexpr):
 def pool_decode(
     state, source_row, bias, page, state_rows, state_stride, first_dim,
     D: tl.constexpr, DIMS: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, STAGES: tl.constexpr,
-    BIAS_AT: tl.constexpr, HOLD: tl.constexpr,
+    BIAS_AT: tl.constexpr, ONCE: tl.constexpr, HOLD: tl.constexpr,
 ):
     """Pool a ratio-128 window whose last row is `source_row`, the others a page of the state: float32 [DIMS].
 
@@ -799,7 +801,7 @@ def pool_decode(
     if (page >= 0) & (page < state_rows // 128):
         kept = state_row(state, page.to(tl.int64) * 128, state_stride)
         group = pool_page(
-            kept, state_stride, source_row, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT == "save", HOLD
+            kept, state_stride, source_row, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT == "save", ONCE, HOLD
         )
     else:
         largest, total, weighted = fresh_partial(source_row, bias, 127, first_dim, D, DIMS)
@@ -851,7 +853,7 @@ def decode_row(
             )
         else:
             group = pool_decode(
-                state, source_row, bias, page, state_rows, state_stride, 0, D, D, ROWS, UNROLL, STAGES, BIAS_AT, HOLD
+                state, source_row, bias, page, state_rows, state_stride, 0, D, D, ROWS, UNROLL, STAGES, BIAS_AT, True, HOLD
             )
             gain, cosine, sine = finish_inputs(weight, cosines, sines, seq_len - RATIO, table_stride, D, TABLE)
         finish(
@@ -910,12 +912,13 @@ def decode_part(
             first_part = program % PARTS * PART
             part = pool_decode(
                 state, source + shared.to(tl.int64) * source_stride, bias, shared_page, state_rows, state_stride, first_part,
-                D, PART, MORE, min(UNROLL, 128 // MORE), STAGES, BIAS_AT, HOLD
+                D, PART, MORE, min(UNROLL, 128 // MORE), STAGES, BIAS_AT, True, HOLD
             )
             tl.store(pooled + shared.to(tl.int64) * D + first_part + tl.arange(0, PART), part)
     if pools:
         group = pool_decode(
-            state, source_row, bias, page, state_rows, state_stride, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT, HOLD
+            state, source_row, bias, page, state_rows, state_stride, first_dim, D, DIMS, ROWS, UNROLL, STAGES, BIAS_AT,
+            SHARE > 1, HOLD
         )
         tl.store(pooled + row.to(tl.int64) * D + dims, group)
     if seq_len > 0:
@@ -942,7 +945,7 @@ def pool_prefill(
     if buffered == 0:
         first = source + (ragged - 127).to(tl.int64) * source_stride
         last = source + ragged.to(tl.int64) * source_stride
-        group = pool_page(first, source_stride, last, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, False, HOLD)
+        group = pool_page(first, source_stride, last, bias, first_dim, D, DIMS, ROWS, UNROLL, STAGES, False, False, HOLD)
     else:
         largest, total, weighted = pool_many(
             state, source, bias, buffered, 127, ragged, page, state_rows, state_stride, source_stride, first_dim,
